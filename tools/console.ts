@@ -1,6 +1,6 @@
 /**
- * `npm run console`: builds the pages of the console now, for images and packages. `npm start` does it by itself where
- * they are missing.
+ * `npm run console`: builds the pages of the console now, for images and packages. `npm start` does
+ * it by itself if they are missing.
  */
 import { buildPages } from "../src/app/built-pages.ts";
 

@@ -26,7 +26,7 @@ interface Report {
 export interface FailedFile {
   /** Its path. */
   readonly name: string;
-  /** The full names of the tests that failed; empty where the file failed outside them. */
+  /** The full names of the tests that failed; empty if the file failed outside them. */
   readonly tests: readonly string[];
   readonly counts: Counts;
 }

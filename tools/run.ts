@@ -10,7 +10,7 @@ const binaries = join(root, "node_modules", ".bin");
 const collectRarely = { GOGC: "400" };
 
 /**
- * Runs a program in the project's folder; its output is shown where it fails, or at once where it is
+ * Runs a program in the project's folder; its output is shown where it fails, or at once if it is
  * `vitest`, whose progress is worth seeing.
  *
  * The project's own programs, its Node.js among them, come first on the path, as under npm.

@@ -1,9 +1,11 @@
 /**
- * What `npm test` runs: the static checks, and beside them the tests. Each static check counts as one test. Where few
- * files failed, they are run once more, alone. The last line is `N passed, N failed`, with `, N skipped` where some were.
+ * What `npm test` runs: the static checks, and beside them the tests. Each static check counts as
+ * one test. Where few files failed, they are run once more, alone. The last line is `N passed, N
+ * failed`, with `, N skipped` if some were.
  *
- * `--static` runs the static checks only; `--browser` runs the tests in a browser only, and fails where there is none,
- * `--screenshots` does and takes pictures of every page; every other argument goes to vitest.
+ * `--static` runs the static checks only; `--browser` runs the tests in a browser only, and fails
+ * if there is none, `--screenshots` does and takes pictures of every page; every other argument
+ * goes to vitest.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -59,7 +61,10 @@ async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Runs the tests of the console in a browser; where wanted with pictures of every page, in a folder that stays. */
+/**
+ * Runs the tests of the console in a browser; if wanted with pictures of every page, in a folder
+ * that stays.
+ */
 async function runBrowserTests(hasPictures: boolean): Promise<void> {
   process.env["UAS_TEST_BROWSER"] = "required";
   if (hasPictures) {

@@ -37,7 +37,7 @@ interface BillingJobsOptions extends Partial<LedgerTimings> {
 export interface BillingJobs extends PeriodicJobs {
   /** Recovers holds now. Returns how many it ended. */
   recoverHolds(): Promise<number>;
-  /** Audits the ledger now. `undefined`: another process is doing it. */
+  /** Audits the ledger now. Undefined means another process is doing it. */
   audit(): Promise<readonly AuditBreach[] | undefined>;
   /** How many breaches the last audit of this process found; 0 before the first. */
   findings(): number;
@@ -52,14 +52,14 @@ export const billingPartitions: readonly PartitionedTable[] = [
   { table: "released_hold", column: "id" },
 ];
 
-/** How often missing partitions are made, in milliseconds. There are months of reserve. */
+/** How often missing partitions are made. There are months of reserve. */
 const partitionMs = 60 * 60 * 1_000;
 
-/** How often the ledger is audited, in milliseconds, and how soon after the start: not among its first calls. */
+/** How often the ledger is audited, and how soon after the start: not among its first calls. */
 const auditMs = 60 * 60 * 1_000;
 const firstAuditMs = 5 * 60 * 1_000;
 
-/** How soon after the start old months are removed, in milliseconds: after an audit. */
+/** How soon after the start old months are removed: after an audit. */
 const firstRemovalMs = 10 * 60 * 1_000;
 
 /** How many breaches a log line names. */
@@ -151,11 +151,11 @@ async function makePartitions(pool: Pool): Promise<void> {
 
 interface RecoveryOptions {
   readonly pool: Pool;
-  /** The process that recovers. `undefined`: no process is declared dead now. */
+  /** The process that recovers. Undefined if no process is declared dead now. */
   readonly nodeId: string | undefined;
-  /** How long a process is silent before it counts as dead, in milliseconds. */
+  /** How long a process is silent before it counts as dead. */
   readonly silentMs: number;
-  /** How long a hold lives that is not renewed, in milliseconds. */
+  /** How long a hold lives that is not renewed. */
   readonly holdTtlMs: number;
   readonly warn: LogEvent;
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
@@ -163,16 +163,19 @@ interface RecoveryOptions {
   readonly failpoint: Failpoint | undefined;
 }
 
-/** The most holds of one query, of either kind. The next query follows at once where there are more. */
+/**
+ * The most holds of one query, of either kind. The next query follows at once if there are more.
+ */
 const recoveryMax = 10_000;
 
 /**
- * Finds the holds to end. $1: the processes that have ended. $2: half of the time after which a silent process counts as
- * dead, in milliseconds. $3: how long a hold lives, in milliseconds.
+ * Finds the holds to end. $1: the processes that have ended. $2: half of the time after which a
+ * silent process counts as dead, in milliseconds. $3: how long a hold lives, in milliseconds.
  *
- * An expired hold of a living process is ended only where that process was in touch for the life of a hold and did not
- * renew it. If the database's clock is set forward, all holds expire at once, and those of running calls are renewed soon.
- * Without that, recovery would end them first, and each stream whose hold has to grow would fail.
+ * An expired hold of a living process is ended only if that process was in touch for the life of a
+ * hold and did not renew it. If the database's clock is set forward, all holds expire at once, and
+ * those of running calls are renewed soon. Without that, recovery would end them first, and each
+ * stream whose hold has to grow would fail.
  */
 const findStatement = `
 select account_id, array_agg(id) as ids from (

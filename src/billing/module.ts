@@ -68,9 +68,10 @@ export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
 }
 
 /**
- * Reads how much each key has spent in its life, in nano-USD. A key that is not in the answer has spent nothing.
+ * Reads how much each key has spent in its life, in nano-USD. A key that is not in the answer has
+ * spent nothing.
  *
- * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached.
+ * @throws GatewayError SERVICE_UNAVAILABLE if the database cannot be reached.
  */
 export async function spentOfKeys(
   pool: Queryable,

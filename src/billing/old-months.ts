@@ -1,5 +1,5 @@
 /**
- * Removes old months of released holds, of the steps of holds, and of calls where the configuration
+ * Removes old months of released holds, of the steps of holds, and of calls if the configuration
  * limits them, as whole tables: a deleted row would cost as much as a written one. Ledger entries
  * are never removed.
  */

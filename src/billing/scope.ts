@@ -9,7 +9,7 @@ export function parseAccount(accountId: string, context: Pick<HandlerContext, "v
   return accountId;
 }
 
-/** As {@link parseAccount}; `undefined`: all accounts, which only an operator may ask for. */
+/** As {@link parseAccount}; undefined for all accounts, which only an operator may ask for. */
 export function parseScope(
   accountId: string,
   context: Pick<HandlerContext, "values">,

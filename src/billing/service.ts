@@ -139,7 +139,7 @@ function moneyRpcs({
   };
 }
 
-/** How long an audit on demand waits for one that runs, in milliseconds. */
+/** How long an audit on demand waits for one that runs. */
 const auditWaitMs = 60 * 1_000;
 
 function auditRpcs(auditor: Auditor): Pick<Rpcs, "auditLedger" | "acceptLedger"> {
@@ -227,7 +227,7 @@ function balanceRpcs(pool: Queryable): Pick<Rpcs, "getBalance" | "getCredits" | 
   };
 }
 
-/** @throws GatewayError NOT_FOUND where there is no such call */
+/** @throws GatewayError NOT_FOUND if there is no such call */
 async function accountOfCall(pool: Queryable, callId: string): Promise<string> {
   const { rows } = await pool.query<{ account_id: string }>(sql.accountOfCall, [callId]);
   if (rows[0] !== undefined) return rows[0].account_id;
@@ -252,7 +252,10 @@ const select =
   "select txn_id, account_id, account, kind, amount, reference, create_time, balance_after from ledger_side) e " +
   "left join booking b on b.account_id = e.account_id and b.reference = e.reference";
 
-/** Reads a page of ledger entries. @throws GatewayError INVALID_REQUEST; NOT_FOUND where the account is not the caller's */
+/**
+ * Reads a page of ledger entries. @throws GatewayError INVALID_REQUEST; NOT_FOUND if the account is
+ * not the caller's
+ */
 async function listEntries(
   pool: Queryable,
   request: ListLedgerEntriesRequest,

@@ -23,18 +23,18 @@ import { type ModelFeature, modelFeatures } from "../dialect/features/model-feat
 
 /** Finds models for callers. */
 export interface Catalogue {
-  /** A model by its public name, whoever may use it; `undefined`: there is none. */
+  /** A model by its public name, whoever may use it; undefined if there is none. */
   find(key: string): ModelConfig | undefined;
   /**
    * Finds a model by its public name.
    *
-   * @throws GatewayError MODEL_NOT_FOUND where there is none, ACCESS_DENIED where the key may not use it
+   * @throws GatewayError MODEL_NOT_FOUND if there is none, ACCESS_DENIED if the key may not use it
    */
   authorize(caller: Caller, key: string): ModelConfig;
   /**
    * As {@link Catalogue.authorize}, for text generation.
    *
-   * @throws GatewayError also INVALID_REQUEST where the model generates something other than text
+   * @throws GatewayError also INVALID_REQUEST if the model generates something other than text
    */
   authorizeText(caller: Caller, key: string): ModelConfig;
   /** Lists the models that the caller may use, sorted by key. */
@@ -75,7 +75,7 @@ export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catal
   return catalogue;
 }
 
-/** What models of other types are for, where that is not a task. */
+/** What models of other types are for, if that is not a task. */
 const otherUses: ReadonlyMap<ModelType, string> = new Map([
   [ModelType.EMBEDDING, "send texts to POST /v1/embeddings"],
   [ModelType.RERANK, "send documents and a query to POST /v1/rerank"],
@@ -90,7 +90,7 @@ function shorten(key: string): string {
   return key.length <= 100 ? key : `${key.slice(0, 100)}…`;
 }
 
-/** Tells since when a model is offered; `undefined`: not known. */
+/** Tells since when a model is offered; undefined if unknown. */
 export type OfferedSince = (model: ModelConfig) => Date | undefined;
 
 /** Tells which paths a model answers. */
@@ -114,7 +114,7 @@ function featuresOf({ isReasoning = false }: ModelConfig, price: PriceConfig): M
   );
 }
 
-/** The most that any route takes; 0 where one does not say. */
+/** The most that any route takes; 0 if one does not say. */
 function contextOf({ routes }: ModelConfig): number {
   const limits = routes.map(({ maxContext = 0 }) => maxContext);
   return limits.includes(0) ? 0 : Math.max(...limits);

@@ -10,7 +10,7 @@ import type { Upstream } from "../routing/upstream.ts";
 
 const taskPath = "/api/ai/tasks";
 
-/** The paths of each type; with an operation, only where a vendor of the model offers it. */
+/** The paths of each type; with an operation, only if a vendor of the model offers it. */
 const paths: ReadonlyMap<
   ModelType,
   readonly (readonly [path: string, operation?: OperationName])[]

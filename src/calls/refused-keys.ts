@@ -29,7 +29,7 @@ export interface RefusedKeysOptions {
 
 /** Records calls with refused keys. */
 export interface RefusedKeys {
-  /** Records a call. @returns false where its key has reached the limit of records */
+  /** Records a call. @returns false if its key has reached the limit of records */
   readonly record: OnRefusedKey;
   /** Logs how many calls of the current minute have no record. */
   stop(): Promise<void>;

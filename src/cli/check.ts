@@ -88,7 +88,10 @@ interface Loss {
   readonly costNanos: bigint;
 }
 
-/** The loss of the shortest calls that have one. Defaults are compared where the price or the cost departs from them. */
+/**
+ * The loss of the shortest calls that have one. Defaults are compared if the price or the cost
+ * departs from them.
+ */
 function firstLoss(unit: PriceUnit, price: PriceConfig, cost: PriceConfig): Loss | undefined {
   if (!namesUnit(price, unit.key) && !namesUnit(cost, unit.key)) return undefined;
   for (const above of tierLimits([price, cost])) {

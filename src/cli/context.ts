@@ -36,13 +36,13 @@ export interface OpenOptions {
 
 /** Options of a running gateway. */
 export interface ServeOptions extends OpenOptions {
-  /** Reads the configuration again. @throws where it is faulty */
+  /** Reads the configuration again. @throws if it is faulty */
   readonly readConfig: () => Promise<Config>;
 }
 
 /** Options for opening the services. */
 export interface OpenBackendOptions extends OpenOptions {
-  /** Called where the command takes an account below its low-balance threshold. */
+  /** Called if the command takes an account below its low-balance threshold. */
   readonly onLowBalance: (accountId: string) => void;
 }
 

@@ -63,7 +63,7 @@ function hasRates(options: LimitOptions): boolean {
   return rates.some((name) => options[name] !== undefined);
 }
 
-/** `undefined`: none is left. */
+/** Undefined if none is left. */
 function mergedRates(options: LimitOptions, present?: RateLimits): RateLimits | undefined {
   const merged = create(RateLimitsSchema);
   for (const name of rates) {
@@ -74,10 +74,10 @@ function mergedRates(options: LimitOptions, present?: RateLimits): RateLimits | 
 }
 
 /**
- * As {@link limitMembers}, where something must change.
+ * As {@link limitMembers}, if something must change.
  *
  * @param command as in its help
- * @param readPresent reads the present rate limits, where some of them are to stay
+ * @param readPresent reads the present rate limits, if some of them are to stay
  * @throws CliError
  */
 export async function changedLimits(

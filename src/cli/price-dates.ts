@@ -21,7 +21,7 @@ export function moments(lists: readonly (readonly DatedPrice[])[]): readonly num
   return [...new Set(all)].toSorted((a, b) => (a < b ? -1 : 1));
 }
 
-/** A moment as `uas.yaml` writes it: the date where it is midnight in UTC, else date and time. */
+/** A moment as `uas.yaml` writes it: the date if it is midnight in UTC, else date and time. */
 export function momentText(fromMs: number): string {
   return new Date(fromMs).toISOString().replace(/T00:00:00\.000Z$|\.000(?=Z$)/, "");
 }

@@ -10,11 +10,11 @@ export type UnitsJson = Readonly<Record<string, string>>;
 export interface PriceJson {
   readonly units: UnitsJson;
   readonly tiers: readonly { readonly above: number; readonly units: UnitsJson }[];
-  /** By size and quality; empty: any. Absent: one price for all images. */
+  /** By size and quality; empty for any. Absent means one price for all images. */
   readonly images?: readonly ImagePriceJson[];
-  /** Complete prices by service tier. Absent: one price for all tiers. */
+  /** Complete prices by service tier. Absent means one price for all tiers. */
   readonly serviceTiers?: Readonly<Record<string, PriceJson>>;
-  /** The tier that this price is of. Absent: the usual one. */
+  /** The tier that this price is of. Absent for the usual one. */
   readonly serviceTier?: string;
 }
 
@@ -73,7 +73,7 @@ function unitNamed(name: string): PriceUnit | undefined {
   return priceUnits.find((unit) => unit.key === name || unit.name.replace(/.*\./, "") === name);
 }
 
-/** The price of a unit in a call with more input tokens than `above`; `undefined` where it is free. */
+/** The price of a unit in a call with more input tokens than `above`; `undefined` if it is free. */
 export function unitAt(price: PriceJson, unit: string, above: number): string | undefined {
   const tier = price.tiers.findLast((each) => each.above <= above);
   const whole = unitNamed(unit)?.whole;

@@ -5,7 +5,7 @@ import { isTokenUnit, type PriceUnit, type UnitKey } from "../config/price-units
 /**
  * The price of a unit in a call that reads more than `above` tokens, in nano-USD.
  *
- * @returns `undefined` where the unit is not charged
+ * @returns `undefined` if the unit is not charged
  */
 export function unitPrice(price: PriceConfig, unit: PriceUnit, above: number): bigint | undefined {
   const own = ownPrice(price, unit.key, above);

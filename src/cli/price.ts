@@ -66,7 +66,7 @@ function versionJson({ version, state, fromTime, loadTime, price }: PriceVersion
   };
 }
 
-/** The current price by unit next to each vendor's cost; empty where no price is in force. */
+/** The current price by unit next to each vendor's cost; empty if no price is in force. */
 function marginText(prices: ModelPrices): string[] {
   const now = current(prices.versions);
   if (now === undefined) return [];

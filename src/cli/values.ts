@@ -80,7 +80,7 @@ export function usdText(money: Money | undefined): string {
   return formatUsd(money?.amountNanos ?? 0n);
 }
 
-/** A time in ISO 8601, UTC; `null` where there is none. */
+/** A time in ISO 8601, UTC; `null` if there is none. */
 export function timeText(time: Timestamp | undefined): string | null {
   return time === undefined ? null : timestampDate(time).toISOString();
 }
@@ -94,7 +94,7 @@ export function enumWord(schema: DescEnum, value: number): string | null {
   return name.slice(schema.sharedPrefix?.length ?? 0).toLowerCase();
 }
 
-/** `null` where the contract has an empty text for "none". */
+/** `null` if the contract has an empty text for "none". */
 export function orNull(text: string): string | null {
   return text === "" ? null : text;
 }
@@ -146,7 +146,7 @@ function moment(text: string): number {
   }
 }
 
-/** A duration in milliseconds; 0 where there is none. */
+/** A duration in milliseconds; 0 if there is none. */
 export function millis(duration: Duration | undefined): number {
   return duration === undefined ? 0 : durationMs(duration);
 }

@@ -196,8 +196,7 @@ interface TestOptions {
 }
 
 /**
- * How long to wait for a test event, in milliseconds: one attempt, plus the time for a running gateway to notice
- * it.
+ * How long to wait for a test event: one attempt, plus the time for a running gateway to notice it.
  */
 const testWaitMs = 8_000;
 const testPauseMs = 100;

@@ -38,17 +38,17 @@ export interface Config {
   readonly vendors: ReadonlyMap<string, VendorConfig>;
   /** By model key, in the file's order. Only models that this version can serve. */
   readonly models: ReadonlyMap<string, ModelConfig>;
-  /** Absent: no page of another origin may call. */
+  /** Absent if no page of another origin may call. */
   readonly cors?: CorsConfig;
-  /** Absent: everything is kept. */
+  /** Absent if everything is kept. */
   readonly retention?: RetentionConfig;
   readonly webhooks: WebhookConfig;
   readonly storage: StorageConfig;
   readonly limits: LimitDefaults;
   readonly console: ConsoleConfig;
-  /** The provider of one-time codes; `undefined`: none. */
+  /** The provider of one-time codes; undefined if there is none. */
   readonly sms: SmsConfig | undefined;
-  /** The mail server that sends alerts; `undefined`: no e-mail is sent. */
+  /** The mail server that sends alerts; undefined if no e-mail is sent. */
   readonly smtp: SmtpConfig | undefined;
   /** The line where each vendor and model begins, by its path such as `models.fast-1`. Absent where the configuration
    * does not come from a file. */
@@ -70,26 +70,33 @@ export interface VendorConfig {
   readonly credentials?: readonly CredentialConfig[] | undefined;
   /** Absent: `breakerDefault`. */
   readonly breaker?: BreakerConfig | undefined;
-  /** The only dialects to use, as words such as `chat-completions`, each one that its kind speaks; may be empty.
-   * `undefined`: all that its kind speaks. */
+  /**
+   * The only dialects to use, as words such as `chat-completions`, each one that its kind speaks;
+   * may be empty. Undefined for all that its kind speaks.
+   */
   readonly dialects: readonly string[] | undefined;
   readonly timeouts: VendorTimeouts;
-  /** Maximum number of concurrent calls; `undefined`: no limit. */
+  /** Maximum number of concurrent calls; undefined for no limit. */
   readonly maxInFlight: number | undefined;
-  /** Maximum number of status polls of tasks per second; `undefined`: the limit of its kind. */
+  /** Maximum number of status polls of tasks per second; undefined for the limit of its kind. */
   readonly pollsPerSecond: number | undefined;
   /** What becomes of a reply whose client disconnected (R-MON-11): `grace` reads on for `disconnectGraceMs` once content
    * has come, `drain` reads to the end, `abort` stops the vendor at once. */
   readonly onDisconnect: "grace" | "drain" | "abort";
   /** In milliseconds. Default `disconnectGraceMs` of limits.ts. */
   readonly disconnectGraceMs?: number | undefined;
-  /** The path prefix of its native interface, with a leading slash; `undefined`: none. */
+  /** The path prefix of its native interface, with a leading slash; undefined if there is none. */
   readonly nativePrefix: string | undefined;
-  /** Kind `openai-compatible` only: how requests for rerank are sent. Absent: in the form of vLLM. */
+  /**
+   * Kind `openai-compatible` only: how requests for rerank are sent. Absent in the form of vLLM.
+   */
   readonly rerankForm?: "texts" | undefined;
   /** Kind `fal` only: the address of its synchronous interface. */
   readonly runBaseUrl: string | undefined;
-  /** Kind `gemini` only: the buckets of Google Cloud Storage that all customers may name. Absent: none. */
+  /**
+   * Kind `gemini` only: the buckets of Google Cloud Storage that all customers may name. Absent if
+   * there is none.
+   */
   readonly fileBuckets?: readonly string[] | undefined;
   /** What becomes of requests with betas that the gateway does not know. Default: refused. */
   readonly unknownBetas?: "refuse" | "pass" | undefined;
@@ -101,11 +108,14 @@ export interface CredentialConfig {
   readonly name: string;
   /** Never logged. */
   readonly apiKey: string;
-  /** Its share of calls among credentials of the same priority. Default 1. 0: only where no other can take the call. */
+  /**
+   * Its share of calls among credentials of the same priority. Default 1. 0: only if no other can
+   * take the call.
+   */
   readonly weight: number;
   /** Lower numbers are used first. Default 0. */
   readonly priority: number;
-  /** The vendor's limits of this credential. Absent: none. */
+  /** The vendor's limits of this credential. Absent if there is none. */
   readonly limits?: RateLimits | undefined;
 }
 
@@ -117,12 +127,15 @@ export interface UploadLimits {
   readonly bytesPerDay: number;
 }
 
-/** The limits of keys and accounts without any of their own, and of every model. Absent: none. */
+/**
+ * The limits of keys and accounts without any of their own, and of every model. Absent if there is
+ * none.
+ */
 export interface LimitDefaults {
   readonly key?: RateLimits | undefined;
   readonly account?: RateLimits | undefined;
   readonly model?: RateLimits | undefined;
-  /** How long a call waits for room in its limits, in milliseconds. Default 0: it is refused at once. */
+  /** How long a call waits for room in its limits. Default 0: it is refused at once. */
   readonly waitMs?: number | undefined;
   /** What an account may upload to vendors. Default {@link UploadLimits}. */
   readonly uploads?: UploadLimits | undefined;
@@ -134,7 +147,7 @@ export interface BreakerConfig {
   readonly failures: number;
   /** In milliseconds. Default 30,000. */
   readonly windowMs: number;
-  /** The first pause before a probe, in milliseconds; it doubles with each failed probe. Default 10,000. */
+  /** The first pause before a probe; it doubles with each failed probe. Default 10,000. */
   readonly cooldownMs: number;
   /** What calls do whose only route is open: `try` it all the same (default), or `refuse` at once. */
   readonly singleRoute: "try" | "refuse";
@@ -144,7 +157,7 @@ export interface BreakerConfig {
 export interface RetryConfig {
   /** Attempts of a call, the first included. Default 3. */
   readonly attempts: number;
-  /** Time after the first failure in which further attempts may begin, in milliseconds. Default 20,000. */
+  /** Time after the first failure in which further attempts may begin. Default 20,000. */
   readonly withinMs: number;
 }
 
@@ -166,7 +179,7 @@ export interface VendorTimeouts {
 /** A model that customers can call. */
 export interface ModelConfig {
   readonly key: string;
-  /** The display name; the key where none is given. */
+  /** The display name; the key if none is given. */
   readonly name: string;
   readonly type: ModelType;
   /** In the file's order; at least one. Where none has a weight or priority they are used in this order. */
@@ -175,21 +188,33 @@ export interface ModelConfig {
   readonly retry?: RetryConfig | undefined;
   /** Models that take the call when all routes fail, in order. Default: none. */
   readonly fallbackModels?: readonly string[] | undefined;
-  /** Maximum output tokens of one reply, which the hold covers where the body sets no limit. 0: not a text model. */
+  /**
+   * Maximum output tokens of one reply, which the hold covers if the body sets no limit. 0: not a
+   * text model.
+   */
   readonly maxOutputTokens: number;
   /** Output tokens that the first hold of a stream without a limit covers; the hold grows with the stream. At most
    * `maxOutputTokens`. */
   readonly holdOutputTokens: number;
-  /** Maximum duration of a task since its vendor was first asked, in milliseconds. Default `taskRunMs`. */
+  /** Maximum duration of a task since its vendor was first asked. Default `taskRunMs`. */
   readonly deadlineMs?: number | undefined;
-  /** Minimum length of a video or audio result in seconds, whatever was requested. `undefined`: not known. */
+  /**
+   * Minimum length of a video or audio result in seconds, whatever was requested. Undefined if
+   * unknown.
+   */
   readonly minSeconds?: number | undefined;
   /** Whether it reasons before it answers: its replies are read to their end after a disconnect, because only the end
    * reports the reasoning that the vendor charges. Default false. */
   readonly isReasoning?: boolean;
-  /** The most calls of a tool that a vendor runs, where a request sets no limit. Default `toolCallsDefault`. */
+  /**
+   * The most calls of a tool that a vendor runs, if a request sets no limit. Default
+   * `toolCallsDefault`.
+   */
   readonly maxToolCalls?: number | undefined;
-  /** Stores of files at the vendors of its routes that all its callers may search. Absent: none. */
+  /**
+   * Stores of files at the vendors of its routes that all its callers may search. Absent if there
+   * is none.
+   */
   readonly fileStores?: readonly string[] | undefined;
   /** The billing of cancelled tasks. Default NONE. */
   readonly cancelBilling?: CancelBilling | undefined;
@@ -203,17 +228,23 @@ export interface RouteConfig {
   readonly vendor: string;
   /** The vendor's name of the model. */
   readonly model: string;
-  /** The member of chat completions that limits a reply there (R-TXT-11). Absent: the one that the client sent. */
+  /**
+   * The member of chat completions that limits a reply there (R-TXT-11). Absent for the one that
+   * the client sent.
+   */
   readonly limitParameter?: "max_tokens" | "max_completion_tokens" | undefined;
-  /** The quirks of its vendor. Absent: none. */
+  /** The quirks of its vendor. Absent if there is none. */
   readonly quirks?: VendorQuirks | undefined;
-  /** Its share of calls among routes of the same priority. Default 1. 0: only where no other can take the call. */
+  /**
+   * Its share of calls among routes of the same priority. Default 1. 0: only if no other can take
+   * the call.
+   */
   readonly weight?: number | undefined;
   /** Lower numbers are used first. Default 0. */
   readonly priority?: number | undefined;
   /** The longest request that it takes, with its reply, in tokens. Default: any. */
   readonly maxContext?: number | undefined;
-  /** The prices that the vendor charges the operator, by time. Absent: not known. */
+  /** The prices that the vendor charges the operator, by time. Absent if unknown. */
   readonly costs?: readonly DatedPrice[] | undefined;
 }
 
@@ -226,29 +257,32 @@ export interface DatedPrice {
 
 /** Prices of tokens in nano-USD per 1,000,000. */
 export interface TokenPrices {
-  /** `undefined`: not charged. */
+  /** Undefined if not charged. */
   readonly input: bigint | undefined;
-  /** `undefined`: as `input`. */
+  /** Undefined as `input`. */
   readonly cachedInput: bigint | undefined;
-  /** `undefined`: as `input`. */
+  /** Undefined as `input`. */
   readonly cacheWrite: bigint | undefined;
-  /** Writes that last an hour. Absent: as `cacheWrite`, and requests for them are refused. */
+  /** Writes that last an hour. Absent as `cacheWrite`, and requests for them are refused. */
   readonly cacheWrite1h?: bigint | undefined;
-  /** Writes that last twelve hours. Absent: as above. */
+  /** Writes that last twelve hours. Absent as above. */
   readonly cacheWrite12h?: bigint | undefined;
-  /** `undefined`: not charged. */
+  /** Undefined if not charged. */
   readonly output: bigint | undefined;
-  /** `undefined`: as `output`. */
+  /** Undefined as `output`. */
   readonly reasoning?: bigint | undefined;
-  /** Audio that was not read from the cache. Absent: requests with audio are refused. */
+  /** Audio that was not read from the cache. Absent if requests with audio are refused. */
   readonly audioInput?: bigint | undefined;
-  /** Audio. Absent: requests for audio are refused. */
+  /** Audio. Absent if requests for audio are refused. */
   readonly audioOutput?: bigint | undefined;
-  /** Images. Absent: as `output`, and requests to text models for images are refused. */
+  /** Images. Absent as `output`, and requests to text models for images are refused. */
   readonly imageOutput?: bigint | undefined;
 }
 
-/** Prices in nano-USD: per 1,000,000 tokens or token-hours, or per single unit. `undefined`: not charged. */
+/**
+ * Prices in nano-USD: per 1,000,000 tokens or token-hours, or per single unit. Undefined if not
+ * charged.
+ */
 export interface PriceConfig extends TokenPrices {
   readonly image: bigint | undefined;
   readonly second: bigint | undefined;
@@ -260,15 +294,21 @@ export interface PriceConfig extends TokenPrices {
   readonly webFetch?: bigint | undefined;
   readonly codeExecution?: bigint | undefined;
   readonly fileSearch?: bigint | undefined;
-  /** 1,000,000 tokens in a prompt cache of the vendor for an hour. Absent: such caches are refused. */
+  /**
+   * 1,000,000 tokens in a prompt cache of the vendor for an hour. Absent means such caches are
+   * refused.
+   */
   readonly cacheStorage?: bigint | undefined;
-  /** Prices of long calls, by `above`. Absent: one price for every length. */
+  /** Prices of long calls, by `above`. Absent means one price for every length. */
   readonly tiers?: readonly PriceTier[] | undefined;
-  /** Prices of the vendor's service tiers. Absent: one price for all of them. */
+  /** Prices of the vendor's service tiers. Absent means one price for all of them. */
   readonly serviceTiers?: { readonly [Tier in ServiceTier]?: PriceConfig | undefined } | undefined;
-  /** The tier that this price is of. Absent: the usual one. */
+  /** The tier that this price is of. Absent for the usual one. */
   readonly serviceTier?: ServiceTier | undefined;
-  /** Prices of images by size and quality; `image` is then the highest of them. Absent: one price for every image. */
+  /**
+   * Prices of images by size and quality; `image` is then the highest of them. Absent means one
+   * price for every image.
+   */
   readonly images?: readonly ImagePrice[] | undefined;
 }
 
@@ -280,9 +320,9 @@ export interface ImagePrice extends ImageForm {
 
 /** What the price of an image depends on, in lower-case words of its vendor. */
 export interface ImageForm {
-  /** Such as `1024x1024` or `2k`. Absent: any; of a request, what the vendor chooses. */
+  /** Such as `1024x1024` or `2k`. Absent for any; of a request, what the vendor chooses. */
   readonly size?: string | undefined;
-  /** Such as `high`. Absent: as above. */
+  /** Such as `high`. Absent as above. */
   readonly quality?: string | undefined;
 }
 
@@ -302,24 +342,33 @@ export interface Settings {
   readonly listen: ListenAddress;
   /** `UAS_INTERNAL_LISTEN`. Default 127.0.0.1:8081. */
   readonly internalListen: ListenAddress;
-  /** `DATABASE_URL`; `undefined`: the embedded PostgreSQL. */
+  /** `DATABASE_URL`; undefined for the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined;
-  /** `UAS_PUBLIC_URL`, an origin without a trailing slash; `undefined`: derived from `listen`. */
+  /**
+   * `UAS_PUBLIC_URL`, an origin without a trailing slash; undefined means derived from `listen`.
+   */
   readonly publicUrl: string | undefined;
-  /** `UAS_CONSOLE_URL`, an origin with another host name than `publicUrl`; `undefined`: the console is on every host. */
+  /**
+   * `UAS_CONSOLE_URL`, an origin with another host name than `publicUrl`; undefined if the console
+   * is on every host.
+   */
   readonly consoleUrl: string | undefined;
   /** `UAS_TRUST_PROXY`: addresses and ranges of proxies whose `x-forwarded-*` count. Default none. */
   readonly trustProxy: readonly string[];
-  /** `UAS_MASTER_KEY`: 32 bytes, from which the keys of stored secrets derive. `undefined`: that of the data folder,
-   * see master-key.ts. */
+  /**
+   * `UAS_MASTER_KEY`: 32 bytes, from which the keys of stored secrets derive. Undefined means that
+   * of the data folder, see master-key.ts.
+   */
   readonly masterKey: Buffer | undefined;
-  /** `UAS_OPERATOR_TOKEN`; `undefined`: operator RPCs are refused. */
+  /** `UAS_OPERATOR_TOKEN`; undefined means operator RPCs are refused. */
   readonly operatorToken: string | undefined;
   /** `UAS_WORKERS`: number of serving processes. Default 1: without a supervisor. */
   readonly workers: number;
   /** `UAS_MAX_CONCURRENT_CALLS`: maximum number of concurrent calls to models per process. Default `concurrentCallsMax`. */
   readonly maxConcurrentCalls: number;
-  /** `UAS_DRAIN_DELAY`: how long a process serves after SIGTERM while `/readyz` answers 503, in milliseconds. Default
-   * `drainDelayMsDefault`. */
+  /**
+   * `UAS_DRAIN_DELAY`: how long a process serves after SIGTERM while `/readyz` answers 503. Default
+   * `drainDelayMsDefault`.
+   */
   readonly drainDelayMs: number;
 }

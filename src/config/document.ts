@@ -47,11 +47,11 @@ export class ConfigDocument {
   readonly #pairs = new Map<YAMLMap, Map<string, Pair<Node | null, Node | null>>>();
 
   /**
-   * Parses a file. Duplicate keys, unknown tags and the like are left among the problems, so that the rest of the
-   * file can still be checked.
+   * Parses a file. Duplicate keys, unknown tags and the like are left among the problems, so that
+   * the rest of the file can still be checked.
    *
    * @param source the file's name in messages
-   * @throws ConfigError where the file is too large or is not YAML
+   * @throws ConfigError if the file is too large or is not YAML
    */
   constructor(source: string, text: string) {
     const lines = new LineCounter();

@@ -62,13 +62,16 @@ export interface ServedKind {
   readonly needsBaseUrl: boolean;
   /** Whether `api_key` is required. */
   readonly needsApiKey: boolean;
-  /** Its native interface. Absent: this version serves none. */
+  /** Its native interface. Absent if this version serves none. */
   readonly native?: object;
-  /** The default of `on_disconnect`, where it is not `grace`. */
+  /** The default of `on_disconnect`, if it is not `grace`. */
   readonly onDisconnect?: "drain";
-  /** The default of `limit_parameter`. Absent: the dialects of the kind have one name for the limit. */
+  /**
+   * The default of `limit_parameter`. Absent if the dialects of the kind have one name for the
+   * limit.
+   */
   readonly limitParameter?: "max_tokens" | "max_completion_tokens";
-  /** How it differs from what its dialects document. Absent: not at all. */
+  /** How it differs from what its dialects document. Absent if not at all. */
   readonly quirks?: VendorQuirks;
 }
 

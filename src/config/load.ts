@@ -36,7 +36,7 @@ export interface LoadOptions {
   readonly unresolved?: "refuse" | "placeholder";
 }
 
-/** The largest configuration file, in bytes. */
+/** The largest configuration file. */
 const fileBytesMax = 4 * 1024 * 1024;
 
 /** The value of references that cannot be resolved: a host name that no DNS resolver finds. */

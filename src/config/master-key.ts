@@ -1,19 +1,22 @@
-/** Keeps the master key in the data folder, where the environment gives none. Keys of stored secrets derive from it. */
+/**
+ * Keeps the master key in the data folder, if the environment gives none. Keys of stored secrets
+ * derive from it.
+ */
 import { randomBytes, randomUUID } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Its length in bytes. */
+/** Its length. */
 const keyBytes = 32;
 
 /** Its file in the data folder. */
 const fileName = "master.key";
 
 /**
- * Reads the master key of a data folder, or creates one, readable by this user only. Two processes that start at the
- * same time get the same key.
+ * Reads the master key of a data folder, or creates one, readable by this user only. Two processes
+ * that start at the same time get the same key.
  *
- * @throws where the file cannot be read or created, or contains no key; the message says what to do
+ * @throws if the file cannot be read or created, or contains no key; the message says what to do
  */
 export function keepMasterKey(dataDir: string): Buffer {
   const file = join(dataDir, fileName);
@@ -32,7 +35,7 @@ export function keepMasterKey(dataDir: string): Buffer {
 
 const advice = "set UAS_MASTER_KEY (create one with `openssl rand -base64 32`)";
 
-/** Decodes a key from base64; `undefined` where the text is not 32 bytes in base64. */
+/** Decodes a key from base64; `undefined` if the text is not 32 bytes in base64. */
 export function decodeMasterKey(text: string): Buffer | undefined {
   if (!/^[A-Za-z0-9+/]{43}=?$/.test(text)) return undefined;
   const key = Buffer.from(text, "base64");

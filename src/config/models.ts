@@ -46,7 +46,10 @@ function checkName(name: string): string | undefined {
   return `${quote(name)} is not a model name: use ${allowed}`;
 }
 
-/** @param type as written; `undefined`: missing or not known; then nothing that depends on it is checked */
+/**
+ * @param type as written; undefined means missing or not known; then nothing that depends on it is
+ * checked
+ */
 function modelSchema(
   references: ReferenceSource,
   { vendors, type }: { readonly vendors: readonly string[]; readonly type: string | undefined },

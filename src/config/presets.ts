@@ -2,20 +2,23 @@
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorQuirks } from "../core/vendor-quirks.ts";
 
-/** What a preset sets. A vendor's own keys win, where it has them. */
+/** What a preset sets. A vendor's own keys win, if it has them. */
 export interface Preset {
   /** The kind of vendor. */
   readonly kind: "openai" | "openai-compatible";
-  /** The address; empty: it differs by customer, so `base_url` is required. */
+  /** The address; empty if it differs by customer, so `base_url` is required. */
   readonly baseUrl: string;
   readonly needsApiKey: boolean;
   /** The member that limits a reply there, the default of `limit_parameter`. */
   readonly limitParameter: "max_tokens" | "max_completion_tokens";
   /** What its models can be configured as. */
   readonly modelTypes: readonly ModelType[];
-  /** How it differs from what its dialects document. Absent: not at all. */
+  /** How it differs from what its dialects document. Absent if not at all. */
   readonly quirks?: VendorQuirks;
-  /** How it takes requests for rerank, where not in the form of vLLM: `texts` is that of Text Embeddings Inference. */
+  /**
+   * How it takes requests for rerank, if not in the form of vLLM: `texts` is that of Text
+   * Embeddings Inference.
+   */
   readonly rerankForm?: "texts";
   /** The page of the vendor's documentation that tells so. */
   readonly source: string;

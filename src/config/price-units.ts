@@ -30,7 +30,7 @@ export type RareUsage = keyof Pick<
   | "storedTokenHours"
 >;
 
-/** Quantities of units that few calls use. Absent: none. */
+/** Quantities of units that few calls use. Absent if there is none. */
 export type RareQuantities = { readonly [Member in RareUsage]?: number | undefined };
 
 /** The quantities of tokens that prices are for. */
@@ -45,7 +45,7 @@ export interface PriceUnit<Key extends UnitKey = UnitKey> {
   readonly word: UnitWord;
   /** What its price is for. */
   readonly per: TokenQuantity | "image" | "second" | "character" | "search" | "request" | "call";
-  /** The unit whose price counts where this one has none. `undefined`: it is not charged then. */
+  /** The unit whose price counts if this one has none. Undefined if it is not charged then. */
   readonly whole?: "input" | "output";
   /** The model types that can have it. Default: all. */
   readonly types?: readonly ModelType[];

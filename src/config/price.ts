@@ -61,7 +61,7 @@ function isAlways(asked: string | undefined, priced: string | undefined): boolea
   return priced === undefined || asked === priced;
 }
 
-/** The word of a size or quality as prices have it; `undefined`: the vendor chooses. */
+/** The word of a size or quality as prices have it; undefined if the vendor chooses. */
 export function imageWordOf(value: unknown): string | undefined {
   if (typeof value !== "string") return undefined;
   const word = value
@@ -96,7 +96,7 @@ export function pricedUnits(
 interface PriceRule {
   /** All of these. */
   readonly needed: readonly string[];
-  /** At least one of these, where there are any. */
+  /** At least one of these, if there are any. */
   readonly anyOf: readonly string[];
   readonly example: string;
 }
@@ -162,7 +162,7 @@ const anyRule: PriceRule = {
 /**
  * The schema of one price, or of a list of prices with the moments from which they count.
  *
- * @param type the model's type as written; any unit passes where it is not known
+ * @param type the model's type as written; any unit passes if it is not known
  */
 export function pricesSchema(type: string | undefined) {
   return schemaOf(type, ruleOf(type));
@@ -224,7 +224,7 @@ function ruleOf(type: string | undefined): PriceRule {
   return rules.get(type ?? "") ?? anyRule;
 }
 
-/** The units of a model type; all where the type is in error. */
+/** The units of a model type; all if the type is in error. */
 function unitsOf(type: string | undefined): readonly PriceUnit[] {
   const known = modelTypes.get(type ?? "");
   return known === undefined ? priceUnits : unitsOfType(known);
@@ -309,7 +309,7 @@ interface WrittenPrice {
 
 function priceOf({ tools, tiers, ...written }: WrittenPrice): PriceConfig {
   const values = { ...written, ...(tools as WrittenPrice | undefined) };
-  // Every unit is set, `undefined` where the file lacks it: objects of one shape are fast to read.
+  // Every unit is set, `undefined` if the file lacks it: objects of one shape are fast to read.
   const units = priceUnits.map(({ key }) => [key, values[key]]);
   const price = { ...Object.fromEntries(units), tiers } as PriceConfig;
   const { image } = values;
@@ -374,7 +374,7 @@ function checkOrder(prices: unknown, context: z.core.$RefinementCtx): void {
   }
 }
 
-/** @param before the moment of the price before; `undefined`: this is the first */
+/** @param before the moment of the price before; undefined if this is the first */
 function orderProblem(fromMs: number, before: number | undefined): string | undefined {
   if (before === undefined) return undefined;
   if (before === fromMs) return "the price before applies from the same time; keep one of them";

@@ -32,7 +32,7 @@ export class Problems {
     this.#lines = lines;
   }
 
-  /** Adds an error. The path is empty where the problem belongs to no particular value. */
+  /** Adds an error. The path is empty if the problem belongs to no particular value. */
   error(offset: number, path: string, message: string): void {
     this.#errors.push({ offset, path, message });
   }
@@ -52,7 +52,7 @@ export class Problems {
     return this.#written(this.#warnings);
   }
 
-  /** @throws ConfigError with all errors, in the order of the file, where there is any */
+  /** @throws ConfigError with all errors, in the order of the file, if there is any */
   failIfAny(): void {
     if (this.#errors.length > 0) throw new ConfigError(this.#written(this.#errors));
   }

@@ -28,7 +28,7 @@ export function quirksSchema(kind: string | undefined) {
   }).optional();
 }
 
-/** The quirks of several sources; the last that sets one counts. `undefined`: none is set. */
+/** The quirks of several sources; the last that sets one counts. Undefined if none is set. */
 export function mergeQuirks(
   ...sources: readonly (VendorQuirks | undefined)[]
 ): VendorQuirks | undefined {

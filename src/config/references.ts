@@ -8,11 +8,13 @@ export interface ReferenceSource {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Relative file paths count from here: the configuration file's folder. */
   readonly folder: string;
-  /** The value of a reference that cannot be resolved; `undefined`: such a reference is an error. */
+  /**
+   * The value of a reference that cannot be resolved; undefined means such a reference is an error.
+   */
   readonly placeholder: string | undefined;
 }
 
-/** The largest file that a secret is read from, in bytes. */
+/** The largest file that a secret is read from. */
 const secretFileBytesMax = 64 * 1024;
 
 const reference = /\$\{([^}]*)\}?/g;

@@ -8,6 +8,6 @@ export type RetentionConfig = z.output<typeof retentionSchema>;
 
 /** The schema of the section. */
 export const retentionSchema = section({
-  /** How long the call log keeps a call, in days; `undefined`: for ever. */
+  /** How long the call log keeps a call, in days; undefined for ever. */
   calls: days().optional(),
 });

@@ -17,7 +17,7 @@ export const int32Max = 2_147_483_647;
  * A scalar, parsed by a function.
  *
  * @param what completes "must be …", for a map, a list or an empty text in its place
- * @param fix how to correct a file that lacks the value; not needed where it is optional
+ * @param fix how to correct a file that lacks the value; not needed if it is optional
  */
 export function scalar<Value>(what: string, parse: (text: string) => Parsed<Value>, fix = "") {
   const wrongForm = `must be ${what}`;

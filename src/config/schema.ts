@@ -46,10 +46,13 @@ export function named<Value extends z.ZodType>(
     );
 }
 
-/** What is wrong with a name of a map with free keys; `undefined`: nothing. */
+/** What is wrong with a name of a map with free keys; undefined if there is nothing. */
 export type NameCheck = (name: string) => string | undefined;
 
-/** For checks of a list or map that also run where one of its values is wrong: all problems are reported at once. */
+/**
+ * For checks of a list or map that also run if one of its values is wrong: all problems are
+ * reported at once.
+ */
 export function always(): boolean {
   return true;
 }
@@ -65,7 +68,10 @@ export type CamelKeys<Values> = {
     : CamelCase<Name>]-?: Values[Name];
 };
 
-/** What is wrong with a map as a whole, given its values by the names of the file; `undefined`: nothing. */
+/**
+ * What is wrong with a map as a whole, given its values by the names of the file; undefined if
+ * there is nothing.
+ */
 export type MapCheck = (given: Readonly<Record<string, unknown>>) => string | undefined;
 
 /** A map whose keys are fixed. An unknown key is an error with the key that it may stand for. */
@@ -119,7 +125,10 @@ function isWord(key: string): boolean {
   return /^[A-Za-z_-]{1,32}$/.test(key);
 }
 
-/** Every name of the shape is set, `undefined` where the file lacks it: objects of one shape are fast to read. */
+/**
+ * Every name of the shape is set, `undefined` if the file lacks it: objects of one shape are fast
+ * to read.
+ */
 function camelKeys<Values extends object>(
   values: Values,
   names: readonly string[],
@@ -179,7 +188,7 @@ function wordOnly(key: string, words: readonly string[], fix: string) {
     .transform(() => z.NEVER);
 }
 
-/** The text of a key of a map that no schema has checked yet; `undefined` where there is none. */
+/** The text of a key of a map that no schema has checked yet; `undefined` if there is none. */
 export function textAt(input: unknown, key: string): string | undefined {
   const value: unknown = input instanceof Map ? input.get(key) : undefined;
   return typeof value === "string" ? value : undefined;

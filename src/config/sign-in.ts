@@ -47,7 +47,7 @@ function common<const Provider extends string>(provider: Provider, references: R
   return {
     ...allAbsent(ownKeys, `provider ${provider} has no such key; remove it`),
     provider: word([provider]),
-    /** The countries whose numbers are served, as ISO 3166-1 alpha-2 codes; empty: all. */
+    /** The countries whose numbers are served, as ISO 3166-1 alpha-2 codes; empty for all. */
     countries: list(country(references), "countries such as DE").default([]),
     /** The most codes in a day, to all numbers together. */
     daily_max: positive().default(codesDailyDefault),
@@ -72,7 +72,7 @@ function httpSchema(references: ReferenceSource) {
   return section({
     ...common("http", references),
     url: address(references, "add the address that receives the messages"),
-    /** Sent as a bearer token. Never logged. `undefined`: none is sent. */
+    /** Sent as a bearer token. Never logged. Undefined if none is sent. */
     token: secret(references).optional(),
   });
 }

@@ -1,4 +1,4 @@
-/** `storage:` of a configuration: where result files are kept. */
+/** `storage:` of a configuration: if result files are kept. */
 import type { z } from "zod";
 import type { Parsed } from "./address.ts";
 import type { ReferenceSource } from "./references.ts";

@@ -61,7 +61,7 @@ export function withoutServiceTiers<Model extends { readonly prices: readonly Da
  * The price of the tier that a reply names.
  *
  * @param word the vendor's; empty or absent: it names none
- * @returns the price itself if the tier has none of its own; undefined: the reply names no tier
+ * @returns the price itself if the tier has none of its own; undefined if the reply names no tier
  */
 export function servedPrice(price: PriceConfig, word: string | undefined): PriceConfig | undefined {
   const tier = word === undefined ? undefined : tierOfWord(word);

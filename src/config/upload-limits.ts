@@ -7,10 +7,10 @@ const mib = 1_024 * kib;
 export const uploadMax = {
   /** The whole request, in bytes. Its files are on disk. */
   bytes: 64 * mib,
-  /** One text field, in bytes: a prompt. */
+  /** One text field: a prompt. */
   fieldBytes: 128 * kib,
   /** Files and fields. */
   parts: 64,
-  /** What it counts for among the bodies that are not complete, in bytes: its buffers. */
+  /** What it counts for among the bodies that are not complete: its buffers. */
   memoryBytes: 2 * mib,
 };

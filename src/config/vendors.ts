@@ -28,14 +28,14 @@ type WrittenVendor = z.output<ReturnType<typeof vendorSchema>>;
 
 /** A valid vendor, and the part of it that this version can serve. */
 export interface VendorEntry {
-  /** `undefined` where this version cannot serve its kind. */
+  /** `undefined` if this version cannot serve its kind. */
   readonly config: VendorConfig | undefined;
-  /** What this version cannot serve; `undefined` where it can. */
+  /** What this version cannot serve; `undefined` if it can. */
   readonly unserved: string | undefined;
   readonly modelTypes: readonly ModelType[];
   /** The default of `limit_parameter` for its routes. */
   readonly limitParameter?: ServedKind["limitParameter"];
-  /** For its routes. Absent: none. */
+  /** For its routes. Absent if there is none. */
   readonly quirks?: VendorQuirks;
 }
 
@@ -60,7 +60,7 @@ export function vendorsSchema(references: ReferenceSource, kinds: ServedKinds) {
 interface VendorCase {
   /** The kind: the written one, else that of the preset; empty for neither. */
   readonly name: string;
-  /** Empty: none. */
+  /** Empty if there is none. */
   readonly presetName: string;
   readonly hasCredentials: boolean;
 }

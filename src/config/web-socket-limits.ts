@@ -16,7 +16,7 @@ export const webSocketMax = {
   streams: 32,
   /** How long a connection may be open, as at OpenAI: clients know how to open another one. */
   ageMs: 60 * minute,
-  /** Conversations that are kept for connections of a process, in bytes: those beyond are sent again. */
+  /** Conversations that are kept for connections of a process: those beyond are sent again. */
   conversationBytes: 256 * mib,
 } as const;
 

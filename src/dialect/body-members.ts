@@ -19,7 +19,7 @@ import { textWeight } from "../wire/json/text-weight.ts";
 
 /** The members that the gateway reads, by name. */
 export interface Members extends ReadonlyMap<string, Member> {
-  /** The names of all other members. Absent: not known. */
+  /** The names of all other members. Absent if unknown. */
   readonly unread?: readonly string[];
 }
 
@@ -41,7 +41,10 @@ const requestLimits = {
   numbersMax: jsonNumbersMax,
 };
 
-/** The outline of a body. @throws GatewayError INVALID_REQUEST where it is no JSON object, or exceeds a limit */
+/**
+ * The outline of a body. @throws GatewayError INVALID_REQUEST if it is no JSON object, or exceeds a
+ * limit
+ */
 export function readOutline(bytes: Buffer): Outline {
   try {
     return scanObject(bytes, requestLimits);
@@ -116,10 +119,11 @@ export function readModel(bytes: Buffer, members: Members, ...keys: readonly str
 }
 
 /**
- * The error for a required member that is missing. It names a member that may be a misspelling of it instead.
+ * The error for a required member that is missing. It names a member that may be a misspelling of
+ * it instead.
  *
  * @param keys its names; the first is the usual one
- * @param advice what to send; empty: nothing to add
+ * @param advice what to send; empty means nothing to add
  */
 export function missing(
   { unread = [] }: Pick<Members, "unread">,
@@ -136,7 +140,7 @@ export function missing(
   return invalid(key, `"${key}" is missing${advice && `: ${advice}`}`);
 }
 
-/** A flag; false where it is absent or null. */
+/** A flag; false if it is absent or null. */
 export function readBoolean(bytes: Buffer, members: Members, key: string): boolean {
   // The grammar was checked, so the first byte identifies the word.
   const first = firstByteOf(bytes, members, key);
@@ -151,7 +155,7 @@ interface CountRange {
   readonly max?: number;
 }
 
-/** An integer; `undefined` where it is absent or null. */
+/** An integer; `undefined` if it is absent or null. */
 export function readCount(
   bytes: Buffer,
   members: Members,
@@ -167,14 +171,14 @@ export function readCount(
   throw invalid(key, `"${key}" must be a whole number from ${min} to ${max}`);
 }
 
-/** The member's JSON text; `undefined` where it is absent or null. */
+/** The member's JSON text; `undefined` if it is absent or null. */
 export function textOf(bytes: Buffer, members: Members, key: string): string | undefined {
   const member = members.get(key);
   if (member === undefined || bytes[member.valueStart] === nullStart) return undefined;
   return sliceText(bytes, member);
 }
 
-/** The byte that the member's value begins with; `undefined` where it is absent or null. */
+/** The byte that the member's value begins with; `undefined` if it is absent or null. */
 export function firstByteOf(bytes: Buffer, members: Members, key: string): number | undefined {
   const member = members.get(key);
   const byte = member && bytes[member.valueStart];
@@ -265,7 +269,7 @@ export interface ModelBody {
  * The model in a refused body, as far as it can be read, for its record.
  *
  * @param keys the members that may name it; the first counts
- * @returns empty where there is none
+ * @returns empty if there is none
  */
 export function namedModel(body: Uint8Array, keys: readonly string[]): string {
   try {
@@ -342,7 +346,7 @@ export function withModel(bytes: Buffer, members: Members, model: string): Model
   };
 }
 
-/** A required text. @throws GatewayError INVALID_REQUEST where it is missing, no text, or blank */
+/** A required text. @throws GatewayError INVALID_REQUEST if it is missing, no text, or blank */
 export function readText(bytes: Buffer, members: Members, key: string): string {
   const json = textOf(bytes, members, key);
   if (json === undefined) throw missing(members, [key], "");

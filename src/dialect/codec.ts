@@ -2,9 +2,9 @@
  * The interface of codecs. Each style converts to and from the contract's `Generation`, `Reply` and
  * `GenerateEvent`, and so reaches all other styles. Codecs are pure.
  *
- * The rule for members (R-TXT-2): a decoder puts members without a field in the contract into `extras`, with their
- * JSON as written. An encoder writes extras of its own style back where `sourceDialect` is its own, and reports
- * every other member that it cannot carry in `dropped`.
+ * The rule for members (R-TXT-2): a decoder puts members without a field in the contract into
+ * `extras`, with their JSON as written. An encoder writes extras of its own style back if
+ * `sourceDialect` is its own, and reports every other member that it cannot carry in `dropped`.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
@@ -31,11 +31,13 @@ export interface CallerCodec {
   decodeRequest(body: Uint8Array, options: DecodeRequestOptions): Generation;
   /** Writes a whole reply. */
   encodeReply(reply: Reply, options: ReplyOptions): Buffer;
-  /** Joins whole replies that are the choices of one request. Absent: the style has one choice. */
+  /**
+   * Joins whole replies that are the choices of one request. Absent if the style has one choice.
+   */
   joinChoices?(this: void, replies: readonly Buffer[]): Buffer;
   /** Writes a streamed reply. */
   encodeStream(options: ReplyOptions): StreamEncoder;
-  /** Writes a streamed reply with several choices. Absent: the style has one choice. */
+  /** Writes a streamed reply with several choices. Absent if the style has one choice. */
   encodeChoices?(this: void, options: ReplyOptions, choices: number): ChoicesEncoder;
   /**
    * The style's names of contract fields, by field path: `stop` → `stop_sequences`. Fields with equal names are
@@ -49,16 +51,23 @@ export interface VendorCodec {
   /**
    * Writes a request body.
    *
-   * @throws GatewayError INVALID_REQUEST where omitting a member would change the meaning of the request
+   * @throws GatewayError INVALID_REQUEST if omitting a member would change the meaning of the
+   * request
    */
   encodeRequest(generation: Generation, target: RequestTarget): EncodedRequest;
-  /** Reads a whole reply. @throws UnreadableReplyError where it is not of this style */
+  /** Reads a whole reply. @throws UnreadableReplyError if it is not of this style */
   decodeReply(body: Buffer): Reply;
-  /** Splits a whole reply with several choices into one for each. Absent: the style's vendors make one choice. */
+  /**
+   * Splits a whole reply with several choices into one for each. Absent if the style's vendors make
+   * one choice.
+   */
   splitChoices?(this: void, body: Buffer): readonly Buffer[];
   /** Reads a streamed reply. */
   decodeStream(): StreamDecoder;
-  /** Splits a streamed reply with several choices into a stream for each. Absent: the style's vendors stream one choice. */
+  /**
+   * Splits a streamed reply with several choices into a stream for each. Absent for the style's
+   * vendors stream one choice.
+   */
   splitStream?(this: void, choices: number): StreamSplitter;
   /**
    * Bytes of text that an event adds to a reply of which `knownBytes` have come: what repeats them adds nothing. Rather
@@ -68,13 +77,13 @@ export interface VendorCodec {
    */
   addedTextBytes(event: Buffer, knownBytes: number): number;
   /**
-   * The stop sequences that the style's vendors take, of those of another style's request; the gateway applies the
-   * others. Absent: all.
+   * The stop sequences that the style's vendors take, of those of another style's request; the
+   * gateway applies the others. Absent for all.
    */
   readonly sentStops?: (stop: readonly string[]) => readonly string[];
-  /** Checks a body before it is sent to a vendor. Absent: nothing must be refused. */
+  /** Checks a body before it is sent to a vendor. Absent if nothing must be refused. */
   readonly guard?: Guard;
-  /** Reads an error body; `undefined` where it is not of this style. */
+  /** Reads an error body; `undefined` if it is not of this style. */
   decodeError(body: Buffer): VendorError | undefined;
 }
 
@@ -82,7 +91,10 @@ export interface VendorCodec {
 export interface DecodeRequestOptions {
   /** Whether `modelKey` and `prompt` are accepted. */
   readonly platformAliases: boolean;
-  /** The outline of the body, if known: creating it takes as long as parsing. Absent: it is created. */
+  /**
+   * The outline of the body, if known: creating it takes as long as parsing. Absent if it is
+   * created.
+   */
   readonly outline?: Outline;
 }
 
@@ -108,7 +120,7 @@ export interface RequestTarget {
   readonly quirks?: VendorQuirks | undefined;
   /** Whether to stream the reply. Usage is always requested. */
   readonly stream: boolean;
-  /** How many choices to make: more than 1 only where the codec splits them. Default 1. */
+  /** How many choices to make: more than 1 only if the codec splits them. Default 1. */
   readonly choices?: number;
   /** The model's output token limit, for styles that require one. */
   readonly maxOutputTokens: number;
@@ -139,7 +151,7 @@ export interface ReplyOptions {
    * provide.
    */
   readonly callId: string;
-  /** Start of the call in seconds since 1970, where the vendor reports no time. */
+  /** Start of the call in seconds since 1970, if the vendor reports no time. */
   readonly created: number;
   /** The time in seconds since 1970. */
   readonly now: () => number;
@@ -153,16 +165,18 @@ export interface ReplyOptions {
 
 /** Decodes a streamed reply. Returned events are complete and in order. */
 export interface StreamDecoder {
-  /** Takes the next bytes. @throws EventTooLongError; UnreadableReplyError where it is no such stream */
+  /**
+   * Takes the next bytes. @throws EventTooLongError; UnreadableReplyError if it is no such stream
+   */
   push(pieces: readonly Buffer[]): GenerateEvent[];
   /**
-   * Called after the vendor closed the stream. Returns an `end` event where the stream was complete and none was
-   * returned yet; none where it was cut off.
+   * Called after the vendor closed the stream. Returns an `end` event if the stream was complete
+   * and none was returned yet; none if it was cut off.
    */
   end(): GenerateEvent[];
   /**
-   * Usage reported so far. A stream that is cut off is charged by it, where the vendor reports totals before the
-   * end.
+   * Usage reported so far. A stream that is cut off is charged by it, if the vendor reports totals
+   * before the end.
    */
   readonly usage: Usage | undefined;
   /** The event that is not complete. */
@@ -171,7 +185,7 @@ export interface StreamDecoder {
 
 /** Encodes a streamed reply. */
 export interface StreamEncoder {
-  /** The text for an event; empty where there is none yet. For an `end`, the terminal event. */
+  /** The text for an event; empty if there is none yet. For an `end`, the terminal event. */
   push(event: GenerateEvent): string;
   /** The event for a failure. No terminal event follows. */
   fail(error: GatewayError): string;
@@ -179,7 +193,7 @@ export interface StreamEncoder {
 
 /** Encodes a streamed reply with several choices. */
 export interface ChoicesEncoder {
-  /** The text for an event of a choice; empty where there is none yet. */
+  /** The text for an event of a choice; empty if there is none yet. */
   push(choice: number, event: GenerateEvent): string;
   /** The terminal event. @param end the last choice's, with the usage of all */
   endReply(end: ReplyEnd): string;
@@ -200,7 +214,7 @@ export interface StreamSplitter {
 /** An error reported by a vendor. */
 export interface VendorError {
   readonly message: string;
-  /** The vendor's own code or type. Empty: none. */
+  /** The vendor's own code or type. Empty if there is none. */
   readonly code: string;
 }
 

@@ -16,15 +16,18 @@ export interface Dialect {
   readonly word: string;
   /** The response headers that carry the request id, in lower case. */
   readonly requestIdHeaders: readonly string[];
-  /** The body of an error response. @param requestId empty where the response carries none */
+  /** The body of an error response. @param requestId empty if the response carries none */
   errorBody(error: GatewayError, requestId: string): JsonObject;
   /**
-   * Converts query parameters to request fields, by their names in the contract. Absent: the names are the same.
+   * Converts query parameters to request fields, by their names in the contract. Absent if the
+   * names are the same.
    *
    * @throws GatewayError INVALID_REQUEST
    */
   readonly queryFields?: (query: JsonObject) => JsonObject;
-  /** The body for the response message of an RPC: JSON, or the message's own bytes where it has them. */
+  /**
+   * The body for the response message of an RPC: JSON, or the message's own bytes if it has them.
+   */
   readonly replyBody: (schema: DescMessage, message: Message) => JsonObject | Uint8Array;
 }
 
@@ -53,16 +56,16 @@ export interface TextDialect extends Dialect, CallerCodec, VendorCodec {
   readonly betas: Betas;
   /** The events of a stream that carry its usage. */
   readonly usageEvents: UsageEvents;
-  /** Requests for a token count. Absent: the style has none. */
+  /** Requests for a token count. Absent if the style has none. */
   readonly tokenCount?: TokenCount;
-  /** Whether the maximum reply length is a required member. Absent: optional. */
+  /** Whether the maximum reply length is a required member. Absent means optional. */
   readonly isLimitRequired?: boolean;
   /** Filler for silent streams; all clients ignore it. */
   readonly keepAlive: Buffer;
   /**
-   * Whether a body may contain wrapped seals of other vendors, see {@link carriesSeals}, so that it cannot be
-   * relayed unchanged. Absent: the style has no place for them, and anything that looks like one is the client's
-   * own text.
+   * Whether a body may contain wrapped seals of other vendors, see {@link carriesSeals}, so that it
+   * cannot be relayed unchanged. Absent if the style has no place for them, and anything that looks
+   * like one is the client's own text.
    */
   readonly carriesSeals?: (body: Uint8Array) => boolean;
   /**
@@ -112,7 +115,7 @@ export interface TextRequest {
   readonly maxOutputTokens: number | undefined;
   /** Number of choices, at least 1. */
   readonly choices: number;
-  /** Whether the reply is stored and fetched later. Absent: the style has no background mode. */
+  /** Whether the reply is stored and fetched later. Absent if the style has no background mode. */
   readonly isBackground?: boolean;
   /** The length of the body in bytes. */
   readonly bytes: number;
@@ -142,9 +145,12 @@ export interface RelayOptions {
 /** A relayed whole reply. */
 export interface RelayedReply {
   readonly body: Buffer;
-  /** The vendor's usage; `undefined` where there is none that can be used. */
+  /** The vendor's usage; `undefined` if there is none that can be used. */
   readonly usage: Usage | undefined;
-  /** The gateway's estimate, where the reply reports it in place of the vendor's usage. Default: it does not. */
+  /**
+   * The gateway's estimate, if the reply reports it in place of the vendor's usage. Default: it
+   * does not.
+   */
   readonly estimated?: Usage | undefined;
   /** Bytes of generated text. */
   readonly textBytes: number;
@@ -162,30 +168,34 @@ export interface ReplyUnits extends ToolCalls {
 /** A stream being relayed. */
 export interface StreamRelay {
   /**
-   * Takes bytes from the vendor and returns bytes for the client, in whole events. Empty where no event is complete
-   * yet.
+   * Takes bytes from the vendor and returns bytes for the client, in whole events. Empty if no
+   * event is complete yet.
    *
    * @throws EventTooLongError
    */
   push(pieces: readonly Buffer[]): Buffer;
   /**
-   * The same, up to the event that may take {@link textBytes} beyond `textBytesMax`. What begins there is in {@link
-   * unread}: it comes with the next call. Absent: the stream cannot be stopped between two events.
+   * The same, up to the event that may take {@link textBytes} beyond `textBytesMax`. What begins
+   * there is in {@link unread}: it comes with the next call. Absent if the stream cannot be stopped
+   * between two events.
    */
   pushUntil?(pieces: readonly Buffer[], textBytesMax: number): Buffer;
-  /** What the last {@link pushUntil} left. Absent: nothing. */
+  /** What the last {@link pushUntil} left. Absent if there is nothing. */
   readonly unread?: Buffer | undefined;
   /** Called after the vendor closed the stream; returns a last event without its end. */
   end(): Buffer;
   /** Usage reported so far. */
   readonly usage: Usage | undefined;
-  /** The gateway's estimate, where the reply's end reports it in place of the vendor's usage. Default: it does not. */
+  /**
+   * The gateway's estimate, if the reply's end reports it in place of the vendor's usage. Default:
+   * it does not.
+   */
   readonly estimated?: Usage | undefined;
   /** Bytes of generated text so far. */
   readonly textBytes: number;
   /** Of that text, the bytes that came after {@link usage}, which does not count them. Default 0. */
   readonly uncountedTextBytes?: number;
-  /** How many events that text came in. Absent: not counted. */
+  /** How many events that text came in. Absent if not counted. */
   readonly textPieces?: number;
   /** What usage does not report, so far. Default: nothing. */
   readonly units?: ReplyUnits | undefined;

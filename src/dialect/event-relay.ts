@@ -37,7 +37,7 @@ export abstract class EventRelay implements StreamRelay {
   #place: EventPlace | undefined;
   /** Where the bytes that `onData` sees stand in the source. */
   #shift = 0;
-  /** The form of the last event of which only a text counts; `undefined`: none has come. */
+  /** The form of the last event of which only a text counts; undefined if none has come. */
   #template: EventTemplate | undefined;
 
   get units(): ReplyUnits | undefined {
@@ -99,7 +99,7 @@ export abstract class EventRelay implements StreamRelay {
     return missing === undefined ? emptyBuffer : this.push([missing]);
   }
 
-  /** The name on the event's `event` line; empty: it has none. */
+  /** The name on the event's `event` line; empty if it has none. */
   protected eventName(): string {
     const { start = 0, end = 0 } = this.#place ?? {};
     const text = this.#source.toString("latin1", start, end);
@@ -142,7 +142,7 @@ export abstract class EventRelay implements StreamRelay {
     this.#splicer.replace(start, end, json);
   }
 
-  /** Puts the public name where the vendor wrote a string; a null stays. */
+  /** Puts the public name if the vendor wrote a string; a null stays. */
   protected restoreModel(scan: ObjectScan): void {
     if (this.#model === undefined || scan.kind("model") !== quote) return;
     const member = scan.find("model");
@@ -189,7 +189,7 @@ function blankLine(line: string, data: string | undefined, value: string): strin
   return (" ".repeat(data.length) + value).padEnd(line.length);
 }
 
-/** The public model name as it stands in JSON; `undefined`: leave what the vendor wrote. */
+/** The public model name as it stands in JSON; undefined means leave what the vendor wrote. */
 export function modelJson({ publicModel }: RelayOptions): Buffer | undefined {
   return publicModel === undefined ? undefined : Buffer.from(JSON.stringify(publicModel));
 }

@@ -8,7 +8,7 @@ import { isRecord, type JsonRecord, UnreadableReplyError } from "../wire/json/va
 /** A reply after relaying. */
 export interface JsonReply {
   readonly body: Buffer;
-  /** An object member of the vendor's reply; `undefined` where it is none. */
+  /** An object member of the vendor's reply; `undefined` if it is none. */
   record(name: string): JsonRecord | undefined;
   /** Whether it has a member. */
   has(name: string): boolean;
@@ -22,7 +22,7 @@ export interface JsonReply {
  * Restores the public model name in a reply.
  *
  * @param publicModel `undefined`: leave what the vendor wrote
- * @throws UnreadableReplyError where the body is no JSON object
+ * @throws UnreadableReplyError if the body is no JSON object
  */
 export function relayJsonReply(body: Buffer, publicModel: string | undefined): JsonReply {
   const members = membersOf(body);

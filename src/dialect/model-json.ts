@@ -54,8 +54,8 @@ export function modelJson(model: Model): JsonObject {
 }
 
 /**
- * A model for clients of Anthropic's form, which gives `capabilities` members of its own: they are what the model's vendor
- * knows. The form has null where they are not known.
+ * A model for clients of Anthropic's form, which gives `capabilities` members of its own: they are
+ * what the model's vendor knows. The form has null if they are not known.
  */
 export function anthropicModelJson(model: Model): JsonObject {
   return { ...modelJson(model), capabilities: null };

@@ -16,8 +16,8 @@ import { newExtra } from "./turns/parts.ts";
 /**
  * Parses a request body; faster with its outline.
  *
- * @throws GatewayError INVALID_REQUEST where it is not one JSON object in UTF-8 within the depth limit, or repeats
- * a member, which could mean one thing here and another to the vendor
+ * @throws GatewayError INVALID_REQUEST if it is not one JSON object in UTF-8 within the depth
+ * limit, or repeats a member, which could mean one thing here and another to the vendor
  */
 export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
   const bytes = asBuffer(body);
@@ -94,7 +94,7 @@ export class JsonReader {
     return [this.path, name].filter((step) => step !== "").join(".");
   }
 
-  /** The error for a member, or for the object where no name is given. */
+  /** The error for a member, or for the object if no name is given. */
   invalid(message: string, name = ""): GatewayError {
     const path = this.pathOf(name);
     return path === "" ? invalid(undefined, message) : invalid(path, `"${path}" ${message}`);
@@ -105,7 +105,7 @@ export class JsonReader {
     return this.#peek(name) !== undefined;
   }
 
-  /** Any value; `undefined` where it is absent or null. */
+  /** Any value; `undefined` if it is absent or null. */
   value(name: string): unknown {
     const value = this.#peek(name);
     if (value !== undefined && this.#read !== "all" && !this.#read.includes(name)) {
@@ -125,7 +125,10 @@ export class JsonReader {
     this.#read = "all";
   }
 
-  /** A member as JSON, as the client wrote it, without white space between tokens; empty where it is absent. */
+  /**
+   * A member as JSON, as the client wrote it, without white space between tokens; empty if it is
+   * absent.
+   */
   json(name: string): string {
     return this.value(name) === undefined ? "" : this.#jsonOf(name);
   }
@@ -154,12 +157,12 @@ export class JsonReader {
       : sliceElement(bytes, member, index, outline);
   }
 
-  /** A string; empty where it is absent. */
+  /** A string; empty if it is absent. */
   text(name: string): string {
     return this.optionalText(name) ?? "";
   }
 
-  /** A string; `undefined` where it is absent. */
+  /** A string; `undefined` if it is absent. */
   optionalText(name: string): string | undefined {
     const value = this.value(name);
     if (value === undefined || typeof value === "string") return value;
@@ -180,7 +183,7 @@ export class JsonReader {
     throw this.invalid("must be a non-empty string", name);
   }
 
-  /** One of `words`; `undefined` where it is absent. */
+  /** One of `words`; `undefined` if it is absent. */
   word<Word extends string>(name: string, words: readonly Word[]): Word | undefined {
     const value = this.value(name);
     if (value === undefined) return undefined;
@@ -189,14 +192,14 @@ export class JsonReader {
     throw this.invalid(`must be one of ${words.map((word) => `"${word}"`).join(", ")}`, name);
   }
 
-  /** A flag; `undefined` where it is absent. */
+  /** A flag; `undefined` if it is absent. */
   flag(name: string): boolean | undefined {
     const value = this.value(name);
     if (value === undefined || typeof value === "boolean") return value;
     throw this.invalid("must be true or false", name);
   }
 
-  /** A number; `undefined` where it is absent. */
+  /** A number; `undefined` if it is absent. */
   number(name: string, { min, max }: NumberRange): number | undefined {
     const value = this.value(name);
     if (value === undefined) return undefined;
@@ -204,7 +207,7 @@ export class JsonReader {
     throw this.invalid(`must be a number from ${min} to ${max}`, name);
   }
 
-  /** An integer, by default from 1 to 2³¹ − 1; `undefined` where it is absent. */
+  /** An integer, by default from 1 to 2³¹ − 1; `undefined` if it is absent. */
   count(name: string, { min = 1, max = 2 ** 31 - 1 }: Partial<NumberRange> = {}) {
     const value = this.value(name);
     if (value === undefined) return undefined;
@@ -214,7 +217,7 @@ export class JsonReader {
     throw this.invalid(`must be a whole number from ${min} to ${max}`, name);
   }
 
-  /** A 64-bit integer, exact; `undefined` where it is absent. */
+  /** A 64-bit integer, exact; `undefined` if it is absent. */
   int64(name: string): bigint | undefined {
     const text = this.json(name);
     if (text === "") return undefined;
@@ -225,7 +228,7 @@ export class JsonReader {
     throw this.invalid("must be a whole number of 64 bits", name);
   }
 
-  /** An object; `undefined` where it is absent. */
+  /** An object; `undefined` if it is absent. */
   object(name: string): JsonReader | undefined {
     const value = this.value(name);
     if (value === undefined) return undefined;
@@ -257,7 +260,7 @@ export class JsonReader {
     return typeof this.#record[name] === "string";
   }
 
-  /** An array of objects; empty where it is absent. */
+  /** An array of objects; empty if it is absent. */
   objects(name: string): JsonReader[] {
     return this.#array(name, "an array of objects").map((item, index) => {
       if (isRecord(item)) return new JsonReader(item, { parent: this, name, index });
@@ -265,7 +268,7 @@ export class JsonReader {
     });
   }
 
-  /** An array of strings; empty where it is absent. */
+  /** An array of strings; empty if it is absent. */
   texts(name: string): string[] {
     return this.#array(name, "an array of strings").map((item, i) => {
       if (typeof item === "string") return item;

@@ -90,7 +90,7 @@ export function lengthEnd(usage: Usage | undefined): GenerateEvent {
   return event({ case: "end", value });
 }
 
-/** Bytes of generated text in a reply, the basis of an estimate where the vendor reports no usage. */
+/** Bytes of generated text in a reply, the basis of an estimate if the vendor reports no usage. */
 export function replyTextBytes(reply: Reply): number {
   let bytes = 0;
   for (const { kind } of reply.parts) {

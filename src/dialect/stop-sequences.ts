@@ -25,7 +25,10 @@ export interface ReplyDecoder {
 
 /** A stream that may end before its vendor does. */
 export interface StoppingDecoder extends StreamDecoder {
-  /** Whether a stop sequence ended the reply, so that the vendor is to be stopped. Absent: none can. */
+  /**
+   * Whether a stop sequence ended the reply, so that the vendor is to be stopped. Absent if none
+   * can.
+   */
   readonly isCutShort?: boolean;
 }
 
@@ -40,7 +43,10 @@ export interface StopOptions {
   readonly isReadToEnd: boolean;
 }
 
-/** The stop sequences that a vendor does not get. @throws GatewayError INVALID_REQUEST where they are too many or too long */
+/**
+ * The stop sequences that a vendor does not get. @throws GatewayError INVALID_REQUEST if they are
+ * too many or too long
+ */
 export function ownStops(
   { sentStops }: Pick<VendorCodec, "sentStops">,
   stop: readonly string[],

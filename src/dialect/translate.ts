@@ -29,20 +29,22 @@ export interface Translation {
   readonly tools: ToolRestorer;
   /** The usage that a complete reply is charged by: the vendor's, or the gateway's estimate (R-MON-8). */
   readonly charged: ChargedUsage;
-  /** Splits a whole reply into its choices, where the request asks for several. Absent: it has one. */
+  /**
+   * Splits a whole reply into its choices, if the request asks for several. Absent if it has one.
+   */
   readonly splitChoices?: VendorCodec["splitChoices"];
-  /** Sees what the vendor said, before it is written. Absent: nobody. */
+  /** Sees what the vendor said, before it is written. Absent if there is nobody. */
   readonly watcher?: ReplyWatcher | undefined;
-  /** Rewrites the reply once it is counted. Absent: nobody. */
+  /** Rewrites the reply once it is counted. Absent if there is nobody. */
   readonly rewriter?: ReplyRewriter | undefined;
 }
 
-/** Decides the usage of a complete reply. Returns `undefined` where nothing is charged. */
+/** Decides the usage of a complete reply. Returns `undefined` if nothing is charged. */
 export type ChargedUsage = (text: CompleteText) => Usage | undefined;
 
 /** What is known of a complete reply. */
 export interface CompleteText {
-  /** The vendor's figures; `undefined`: none. */
+  /** The vendor's figures; undefined if there is none. */
   readonly reported: Usage | undefined;
   /** Bytes of generated text. */
   readonly textBytes: number;
@@ -60,7 +62,7 @@ export interface ReplyWatcher {
 
 /** Makes another reply of what the vendor said, before it is written. */
 export interface ReplyRewriter {
-  /** Rewrites a whole reply in place. @throws UnreadableReplyError where it has not what is needed */
+  /** Rewrites a whole reply in place. @throws UnreadableReplyError if it has not what is needed */
   reply(reply: Reply): void;
   /** Rewrites events. An error in place of the end makes the reply a failed one. */
   events(events: readonly GenerateEvent[]): readonly GenerateEvent[];
@@ -235,7 +237,9 @@ export class EventStream {
   finished = false;
   /** What the vendor reported in place of an end. */
   failure: GatewayError | undefined;
-  /** The gateway's estimate that the end reports; `undefined`: it has the vendor's figures, or none. */
+  /**
+   * The gateway's estimate that the end reports; undefined if it has the vendor's figures, or none.
+   */
   estimated: Usage | undefined;
 
   /** The usage that {@link #countedTextBytes} belongs to. */

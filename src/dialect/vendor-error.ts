@@ -17,9 +17,10 @@ export function errorWords(code: SentErrorCode): Required<ErrorWords> {
 }
 
 /**
- * Gives the error object at a path of members strings for `type` and `code`; every other byte stays.
+ * Gives the error object at a path of members strings for `type` and `code`; every other byte
+ * stays.
  *
- * @param path members that lead to the error object, such as `["error"]`; empty: the body itself
+ * @param path members that lead to the error object, such as `["error"]`; empty for the body itself
  * @param words replace members that are missing, null, empty or no string
  * @returns undefined if there is no object at the path
  */

@@ -6,21 +6,21 @@ import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "../wir
 
 /** A search of the web, as a request offers it to the model. */
 export interface WebSearch {
-  /** The only domains to look at. Empty: all. */
+  /** The only domains to look at. Empty for all. */
   readonly allowedDomains: readonly unknown[];
-  /** Domains to leave out. Empty: none. */
+  /** Domains to leave out. Empty if there is none. */
   readonly blockedDomains: readonly unknown[];
-  /** Where the user is: `type` `approximate`, and `city`, `country` …. `undefined`: not told. */
+  /** Where the user is: `type` `approximate`, and `city`, `country` …. Undefined if not told. */
   readonly location: JsonRecord | undefined;
-  /** How much of what is found to read: `low`, `medium`, `high`. Empty: not said. */
+  /** How much of what is found to read: `low`, `medium`, `high`. Empty if not said. */
   readonly contextSize: string;
-  /** The most searches. `undefined`: no limit. */
+  /** The most searches. Undefined for no limit. */
   readonly usesMax: unknown;
   /** Members that only the style itself knows, by their names. */
   readonly others: readonly string[];
 }
 
-/** Reads the search of any style; `undefined` where the tool is another. */
+/** Reads the search of any style; `undefined` if the tool is another. */
 export function readWebSearch({ dialect, type, json }: OpaquePart): WebSearch | undefined {
   const tool = parseRecord(json) ?? {};
   switch (dialect) {

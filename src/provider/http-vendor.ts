@@ -26,7 +26,7 @@ interface HttpVendorOptions {
   readonly credential: Readonly<Record<string, string>>;
   /** Path and query of a text generation, below the base URL. Default: the kind generates no text. */
   readonly target?: (call: VendorCall) => Target;
-  /** Headers added where the caller sent none of that name. Default: none. */
+  /** Headers added if the caller sent none of that name. Default: none. */
   readonly defaultHeaders?: Readonly<Record<string, string>>;
   /** Paths for counting tokens, by dialect. Default: none. */
   readonly countTokens?: ReadonlyMap<Dialect, string>;
@@ -172,7 +172,7 @@ function responsePath({ action, responseId }: ResponseStateCall): string {
   return action === "list-input-items" ? `${path}/input_items` : path;
 }
 
-/** The path for a dialect. @throws TypeError where the kind does not speak it */
+/** The path for a dialect. @throws TypeError if the kind does not speak it */
 export function pathOf(paths: ReadonlyMap<Dialect, string>, dialect: Dialect): string {
   const path = paths.get(dialect);
   if (path === undefined) throw new TypeError(`dialect ${dialect} is not spoken by this vendor`);
@@ -184,7 +184,7 @@ export function baseUrlEndsWith(config: VendorConfig, segment: string): boolean 
   return new URL(config.baseUrl).pathname.replace(/\/+$/, "").endsWith(segment);
 }
 
-/** The credential as a bearer token; no header where there is no key. */
+/** The credential as a bearer token; no header if there is no key. */
 export function bearerHeader(apiKey: string | undefined): Readonly<Record<string, string>> {
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
 }
@@ -197,8 +197,8 @@ function allowedDialects(dialects: readonly Dialect[], config: VendorConfig): Re
 }
 
 /**
- * The `error` member of an error body, where it is an object. The body may be anything, such as a proxy's page or
- * truncated. Google's streams wrap it in a list of one.
+ * The `error` member of an error body, if it is an object. The body may be anything, such as a
+ * proxy's page or truncated. Google's streams wrap it in a list of one.
  */
 export function errorMember(body: Buffer): Readonly<Record<string, unknown>> | undefined {
   // The first event of each stream is looked at, and nearly none is an error. A name may be written with escapes.
@@ -213,7 +213,7 @@ export function errorMember(body: Buffer): Readonly<Record<string, unknown>> | u
   return isObject(first) && isObject(first["error"]) ? first["error"] : undefined;
 }
 
-/** A string member; empty where it is none. */
+/** A string member; empty if it is none. */
 export function textMember(object: Readonly<Record<string, unknown>>, name: string): string {
   const value = object[name];
   return typeof value === "string" ? value : "";

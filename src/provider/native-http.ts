@@ -109,11 +109,11 @@ export interface NativeSend {
 }
 
 /**
- * Reads a number in any spelling that a vendor accepts: `8`, `"8"`, `"1_000"`, `" 8 "`, or with a unit `"8s"`. Some
- * vendors accept strings, and a figure that decides the price must not be missed.
+ * Reads a number in any spelling that a vendor accepts: `8`, `"8"`, `"1_000"`, `" 8 "`, or with a
+ * unit `"8s"`. Some vendors accept strings, and a figure that decides the price must not be missed.
  *
- * @returns `undefined` where it is absent, so that the vendor's default applies
- * @throws GatewayError INVALID_REQUEST where it is anything else
+ * @returns `undefined` if it is absent, so that the vendor's default applies
+ * @throws GatewayError INVALID_REQUEST if it is anything else
  */
 export function readNumber(value: unknown, name: string, unit = ""): number | undefined {
   if (value === undefined || value === null) return undefined;

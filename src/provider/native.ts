@@ -37,15 +37,16 @@ export interface NativeApi {
    * credential. Default: none.
    */
   readonly linkMembers?: readonly string[];
-  /** The callback settings of requests, which are never forwarded. Absent: none. */
+  /** The callback settings of requests, which are never forwarded. Absent if there is none. */
   readonly callback?: NativeCallback;
   /**
-   * The names of vendor objects that a request refers to; the caller must own them. Absent: none.
+   * The names of vendor objects that a request refers to; the caller must own them. Absent if there
+   * is none.
    *
    * @throws GatewayError INVALID_REQUEST for objects that nobody may refer to
    */
   references?(request: NativeRequest, vendor: VendorConfig): readonly string[];
-  /** Its prompt caches. Absent: it has none that requests create. */
+  /** Its prompt caches. Absent if it has none that requests create. */
   readonly caches?: NativeCaches;
   /** Whether a refusal says that an object no longer exists, in words that otherwise mean the operator's credential.
    * Default: none does. */
@@ -75,7 +76,7 @@ export interface NativeCallback {
 
 /** The callback that a request asks for. */
 export interface NativeCallbackRequest {
-  /** Absent: none. */
+  /** Absent if there is none. */
   readonly url?: string;
   /** Whether to report progress. Default true. */
   readonly wantsProgress?: boolean;
@@ -93,10 +94,10 @@ export interface NativeRequest {
   /** Upper bound of the body's input tokens. */
   readonly inputTokens: number;
   /**
-   * The first of these JSON members that is present; `undefined` where none is, or there is no body.
+   * The first of these JSON members that is present; `undefined` if none is, or there is no body.
    *
-   * @throws GatewayError INVALID_REQUEST where the body is no JSON object or repeats the member, or the member
-   * repeats one of its own
+   * @throws GatewayError INVALID_REQUEST if the body is no JSON object or repeats the member, or
+   * the member repeats one of its own
    */
   member(...names: readonly string[]): JsonValue | undefined;
   /** All string values of members with these names, at any depth; without names, of all members. */
@@ -119,11 +120,14 @@ interface RouteBase {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Pattern for the whole path below the prefix, as sent. */
   readonly path: RegExp;
-  /** A further condition: a header or member that distinguishes two routes on one path. Absent: none. */
+  /**
+   * A further condition: a header or member that distinguishes two routes on one path. Absent if
+   * there is none.
+   */
   when?(request: NativeRequest): boolean;
   /**
-   * The route's place at the vendor: the `name` of an address, and a path. Absent: the first address and the same
-   * path.
+   * The route's place at the vendor: the `name` of an address, and a path. Absent for the first
+   * address and the same path.
    */
   target?(this: void, request: NativeRequest): { readonly base: string; readonly path: string };
   /**
@@ -139,8 +143,8 @@ export type NativeModelAt =
       readonly in: "path";
       readonly group: string;
       /**
-       * The body member by which an app that offers several models selects one. The selected model is configured,
-       * and priced, as `<path>/<member>`. Absent: a path is one model.
+       * The body member by which an app that offers several models selects one. The selected model
+       * is configured, and priced, as `<path>/<member>`. Absent if a path is one model.
        */
       readonly selector?: string;
       /** Whether `owner/name` also names a model that is configured as `owner/name:version`. Default false. */
@@ -151,7 +155,9 @@ export type NativeModelAt =
       readonly in: "body";
       readonly members: readonly string[];
       readonly prefix?: string;
-      /** How a name that is a version of a model is recognized. Absent: models have no versions. */
+      /**
+       * How a name that is a version of a model is recognized. Absent if models have no versions.
+       */
       readonly version?: NativeVersionForm;
     };
 
@@ -178,16 +184,16 @@ export interface NativeCallRoute extends RouteBase {
   limits(request: NativeRequest, model: ModelConfig, nowMs: number): NativeLimits;
   /** The form of the reply: whole, `text/event-stream`, or a growing JSON array. */
   reply(request: NativeRequest): "whole" | "events" | "array";
-  /** Creates the meter of a reply. Absent: only input is charged, as for embeddings. */
+  /** Creates the meter of a reply. Absent if only input is charged, as for embeddings. */
   meter?(reply: NativeMeterContext): NativeMeter;
-  /** Whether input is charged rather than output. Default: true where there is no meter. */
+  /** Whether input is charged rather than output. Default: true if there is no meter. */
   readonly isInputCharged?: boolean;
   /**
    * Whether the vendor may continue, and bill, after a lost reply, so that the client is told not to retry
    * (R-ERR-5). Default false.
    */
   readonly isJob?: boolean;
-  /** The names of objects that a reply or an event reports as created. Absent: none. */
+  /** The names of objects that a reply or an event reports as created. Absent if there is none. */
   creates?(this: void, json: JsonObject): readonly string[];
 }
 
@@ -201,14 +207,16 @@ export interface NativeMeterContext {
 
 /** The most that a call can consume. */
 export interface NativeLimits {
-  /** Tokens per choice; `undefined`: the model's own limit. */
+  /** Tokens per choice; undefined for the model's own limit. */
   readonly maxOutputTokens: number | undefined;
   /** Default 1. */
   readonly choices?: number;
   /** Images per choice. Default 0. */
   readonly images?: number;
-  /** Images per choice that can be charged at most, where the vendor bills megapixels and the request leaves the size
-   * open. Default: `images`. */
+  /**
+   * Images per choice that can be charged at most, if the vendor bills megapixels and the request
+   * leaves the size open. Default: `images`.
+   */
   readonly maxImages?: number;
   /** Seconds of video or audio per choice. Default 0. */
   readonly seconds?: number;
@@ -221,11 +229,11 @@ export interface NativeMeter {
   /** Reads the object from `start` to `end`. Must not trust or throw anything. */
   read(bytes: Buffer, start: number, end: number): void;
   /**
-   * Skips whole events that match the learned one except for the model's text and numbers; this costs a twentieth
-   * of reading them. Absent: every event is read.
+   * Skips whole events that match the learned one except for the model's text and numbers; this
+   * costs a twentieth of reading them. Absent if every event is read.
    *
    * @param textBytesMax ends before the event with which {@link textBytes} exceeds it
-   * @returns the position after the last match; `start` where the next event does not match
+   * @returns the position after the last match; `start` if the next event does not match
    */
   skim?(bytes: Buffer, start: number, textBytesMax: number): number;
   /**
@@ -234,7 +242,8 @@ export interface NativeMeter {
    */
   learn?(bytes: Buffer, event: { readonly start: number; readonly end: number }): void;
   /**
-   * Bytes of text that an event would add, where events repeat the text so far. Absent: what another meter counts in it.
+   * Bytes of text that an event would add, if events repeat the text so far. Absent means what
+   * another meter counts in it.
    */
   addedTextBytes?(bytes: Buffer, start: number, end: number): number;
   /** Usage reported so far; `undefined` for none. */
@@ -266,8 +275,8 @@ export interface NativeSubmitRoute extends RouteBase {
    */
   units(request: NativeRequest, model: ModelConfig): TaskUnits;
   /**
-   * Length of video and audio, in seconds, from models that ignore the requested length. The hold covers at least
-   * this. Default: no model ignores it.
+   * Length of video and audio, from models that ignore the requested length. The hold covers at
+   * least this. Default: no model ignores it.
    */
   readonly assumedSeconds?: number;
   readonly task: NativeTask;
@@ -278,13 +287,13 @@ export interface NativeTask {
   /** The name of their collection, which distinguishes them from other objects: `predictions`. */
   readonly collection: string;
   /**
-   * The vendor's id of the job, as clients see it; `undefined` where there is none, so that the job cannot be
-   * followed.
+   * The vendor's id of the job, as clients see it; `undefined` if there is none, so that the job
+   * cannot be followed.
    */
   idOf(json: JsonObject): string | undefined;
   /** The path to poll, below the first address. @param model the vendor's name of the job's model */
   path(id: string, model: string): string;
-  /** Cancels a job. Absent: not possible. */
+  /** Cancels a job. Absent if not possible. */
   readonly cancel?: {
     readonly method: "POST" | "PUT" | "DELETE";
     path(this: void, id: string, model: string): string;
@@ -294,22 +303,23 @@ export interface NativeTask {
   /** The HTTP status of a poll reply. Default: always 200. */
   httpStatusOf?(json: JsonObject): number;
   /**
-   * Reads the state of a job. @param headersFor the headers required for a file @param requested the requested units;
-   * absent: only the status is of interest @throws VendorReplyError where the reply is none
+   * Reads the state of a job. @param headersFor the headers required for a file @param requested
+   * the requested units; absent means only the status is of interest @throws VendorReplyError if
+   * the reply is none
    */
   readUpdate(json: JsonObject, headersFor: NativeHeadersFor, requested?: TaskUnits): TaskUpdate;
-  /** The names of objects that a job created. Absent: none. */
+  /** The names of objects that a job created. Absent if there is none. */
   creates?(this: void, json: JsonObject): readonly string[];
   /**
-   * The result, for vendors that keep it apart from the state. It is read after the job has ended. Absent: the
-   * state contains it.
+   * The result, for vendors that keep it apart from the state. It is read after the job has ended.
+   * Absent if the state contains it.
    */
   readonly result?: {
     path(this: void, id: string, model: string): string;
-    /** @throws VendorReplyError where the result is not available yet */
+    /** @throws VendorReplyError if the result is not available yet */
     readUpdate(this: void, result: NativeResult): TaskUpdate;
   };
-  /** Retention at the vendor, in milliseconds. A job that has not ended by then is given up. */
+  /** Retention at the vendor. A job that has not ended by then is given up. */
   readonly retentionMs: number;
   /** Maximum age of a reported state for clients. Default `nativeRefreshMs`. */
   readonly refreshMs?: number;
@@ -337,8 +347,8 @@ export interface NativePollRoute extends RouteBase {
   id(request: NativeRequest): string;
   readonly task: NativeTask;
   /**
-   * A path that is always requested from the vendor, for data that is not stored: a result, or an event stream.
-   * Absent: the stored state.
+   * A path that is always requested from the vendor, for data that is not stored: a result, or an
+   * event stream. Absent for the stored state.
    */
   livePath?(this: void, id: string, model: string): string;
   /**
@@ -385,7 +395,7 @@ export interface NativeBriefJob {
   readonly id: string;
   /** The vendor's status word. */
   readonly status: string;
-  /** The vendor's name of its model; empty: not known. */
+  /** The vendor's name of its model; empty if unknown. */
   readonly model: string;
   /** The vendor's base address. */
   readonly baseUrl: string;
@@ -400,7 +410,7 @@ export interface NativeModelsRoute extends RouteBase {
 
 /** A model in a list of the vendor's own form. */
 export interface NativeListedModel {
-  /** The vendor's name; the gateway's where the vendor's leads to another model. */
+  /** The vendor's name; the gateway's if the vendor's leads to another model. */
   readonly name: string;
   readonly model: ModelConfig;
 }
@@ -412,10 +422,11 @@ export interface NativeCaches {
   /** The model types that have them. */
   readonly types: readonly ModelType[];
   /**
-   * What a request creates, beyond text. `undefined`: nothing.
+   * What a request creates, beyond text. Undefined if there is nothing.
    *
    * @param nowMs milliseconds since 1970: units are priced as of then
-   * @throws GatewayError INVALID_REQUEST for what the vendor bills later, in calls that use the cache
+   * @throws GatewayError INVALID_REQUEST for what the vendor bills later, in calls that use the
+   * cache
    */
   featuresOf(request: NativeRequest, model: ModelConfig, nowMs: number): BilledFeatures | undefined;
   /**
@@ -425,9 +436,9 @@ export interface NativeCaches {
    * @throws GatewayError INVALID_REQUEST
    */
   lifeOf(request: NativeRequest, isNew: boolean): NativeCacheLife;
-  /** The name of a cache that the vendor describes; `undefined`: it describes none. */
+  /** The name of a cache that the vendor describes; undefined means it describes none. */
   nameOf(json: JsonObject): string | undefined;
-  /** The figures of a description; `undefined` where it lacks one. */
+  /** The figures of a description; `undefined` if it lacks one. */
   figuresOf(json: JsonObject): NativeCacheFigures | undefined;
   /** The path of a cache, to delete it. */
   path(name: string): string;
@@ -446,9 +457,14 @@ export interface NativeCacheFigures {
 /** Creates a prompt cache, or changes when it expires. Charged for its tokens, and for the storage that is added. */
 export interface NativeCacheRoute extends RouteBase {
   readonly kind: "cache";
-  /** The place of the model's name in a request that creates a cache. Absent: the cache exists. */
+  /**
+   * The place of the model's name in a request that creates a cache. Absent if the cache exists.
+   */
   readonly model?: NativeModelAt;
-  /** The name of the cache that exists, which the caller must own. Absent: the request creates it. */
+  /**
+   * The name of the cache that exists, which the caller must own. Absent for the request creates
+   * it.
+   */
   ownedName?(request: NativeRequest): string;
 }
 
@@ -458,7 +474,7 @@ export interface NativeCacheListRoute extends RouteBase {
   /**
    * Reads the page.
    *
-   * @returns `after`: the name of the last cache of the page before; `undefined`: the first page
+   * @returns `after`: the name of the last cache of the page before; undefined for the first page
    * @throws GatewayError INVALID_REQUEST
    */
   page(request: NativeRequest): { readonly limit: number; readonly after: string | undefined };
@@ -479,19 +495,24 @@ export interface NativePassRoute extends RouteBase {
    * account. Default false.
    */
   readonly isJobFailure?: boolean;
-  /** The place of a model's name, which the caller must be allowed to use. Absent: none. */
+  /**
+   * The place of a model's name, which the caller must be allowed to use. Absent if there is none.
+   */
   readonly model?: NativeModelAt;
-  /** The name of the requested object, which the caller must own. Absent: none. */
+  /** The name of the requested object, which the caller must own. Absent if there is none. */
   ownedName?(request: NativeRequest): string;
   /** Whether success deletes the requested object, so that its owner is forgotten. Default false. */
   readonly isRemoval?: boolean;
   /** Whether the request leaves a file, or a part of one, at the vendor. Default false. */
   readonly isUpload?: boolean;
-  /** The names of objects that a reply reports as created, in its JSON or a header. Absent: none. */
+  /**
+   * The names of objects that a reply reports as created, in its JSON or a header. Absent if there
+   * is none.
+   */
   creates?(this: void, reply: NativePassReply): readonly string[];
   /**
-   * Hosts that a reply may redirect to, once and without credentials, besides the vendor's own. Absent: a redirect
-   * is a failure.
+   * Hosts that a reply may redirect to, once and without credentials, besides the vendor's own.
+   * Absent if a redirect is a failure.
    */
   readonly follows?: readonly RegExp[];
 }
@@ -499,6 +520,6 @@ export interface NativePassRoute extends RouteBase {
 /** A reply that may report created objects. */
 export interface NativePassReply {
   readonly headers: Readonly<Record<string, string>>;
-  /** `undefined` where the body is no JSON object. */
+  /** `undefined` if the body is no JSON object. */
   readonly json: JsonObject | undefined;
 }

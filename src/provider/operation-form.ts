@@ -42,7 +42,7 @@ export function inForm(
   };
 }
 
-/** The text of a call's body. @throws TypeError where it is a form */
+/** The text of a call's body. @throws TypeError if it is a form */
 export function bodyText({ body }: VendorCall): string {
   if ("open" in body) throw new TypeError("this vendor takes no forms");
   return joinBuffers(body).toString("utf8");

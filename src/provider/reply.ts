@@ -11,8 +11,8 @@ export interface VendorReply {
 /** A reply body, read as `while (await body.ready()) use(body.take())`. */
 export interface VendorBody {
   /**
-   * Resolves to whether data is available; false at the end. Rejects with HttpFailure where the reply broke. One
-   * reader at a time.
+   * Resolves to whether data is available; false at the end. Rejects with HttpFailure if the reply
+   * broke. One reader at a time.
    */
   ready(): Promise<boolean>;
   /** The pieces received so far. */

@@ -26,7 +26,7 @@ export interface TaskReply {
 
 /** Sends requests about tasks to a vendor. */
 export interface TaskHttp {
-  /** @throws HttpFailure where no whole reply was received */
+  /** @throws HttpFailure if no whole reply was received */
   send(request: TaskRequest): Promise<TaskReply>;
   close(): Promise<void>;
 }
@@ -79,7 +79,7 @@ export function createTaskHttp(
   };
 }
 
-/** The body of a reply as a JSON object; `undefined` where it is none. */
+/** The body of a reply as a JSON object; `undefined` if it is none. */
 export function parseJsonReply({ body }: Pick<TaskReply, "body">): JsonObject | undefined {
   try {
     const parsed: unknown = JSON.parse(body.toString("utf8"));
@@ -96,7 +96,7 @@ export interface RefusalReader {
   readonly faultOf: NonNullable<Vendor["faultOf"]>;
   /** As {@link Vendor.retryAfterOf}. Default: the `retry-after` header. */
   readonly retryAfterOf?: NonNullable<Vendor["retryAfterOf"]>;
-  /** The error message for people; `undefined` where the body is not the vendor's own. */
+  /** The error message for people; `undefined` if the body is not the vendor's own. */
   readonly messageOf: (body: Buffer) => string | undefined;
   /** Whether the content was rejected. */
   readonly isContent: (body: Buffer) => boolean;
@@ -107,8 +107,8 @@ export interface RefusalReader {
 /**
  * Submits a task; returns a 2xx reply.
  *
- * @throws TaskRefused where certainly nothing runs; VendorReplyError where the reply leaves that open; HttpFailure
- * where there was no reply, with a cause that tells whether anything was sent
+ * @throws TaskRefused if certainly nothing runs; VendorReplyError if the reply leaves that open;
+ * HttpFailure if there was no reply, with a cause that tells whether anything was sent
  */
 export async function submitTask(
   http: TaskHttp,

@@ -151,7 +151,7 @@ export function mapParams(params: JsonObject, mapping: Mapping): JsonObject {
   return sent;
 }
 
-/** An object parameter; empty where it is absent. */
+/** An object parameter; empty if it is absent. */
 function objectParam(params: JsonObject, name: string): JsonObject {
   const value = params[name];
   return isObject(value) ? value : {};
@@ -186,8 +186,8 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
 }
 
 /**
- * The rules of a model whose default lengths are unknown: the length is required where a second has a price; but not of a
- * text to speak, which decides it.
+ * The rules of a model whose default lengths are unknown: the length is required if a second has a
+ * price; but not of a text to speak, which decides it.
  *
  * @param required the members that are required in any case
  */
@@ -208,7 +208,7 @@ export function lengthRules(
 
 type Tasks = Pick<VendorTasks, "units" | "assumedSeconds" | "secondsMax">;
 
-/** The units charged where the produced units are not stated. */
+/** The units charged if the produced units are not stated. */
 export function requestedUnits(
   tasks: Pick<Tasks, "units">,
   params: JsonObject,
@@ -256,12 +256,12 @@ export function atLeast(units: TaskUnits, least: number): TaskUnits {
 }
 
 /**
- * Minimum charge, in seconds, for a video or audio from a native request whose real length is unknown: the request
- * may state any length.
+ * Minimum charge, for a video or audio from a native request whose real length is unknown: the
+ * request may state any length.
  */
 export const minChargedSeconds = 1;
 
-/** The longest that a text takes to speak, in seconds: digits and abbreviations, at two characters a second. */
+/** The longest that a text takes to speak: digits and abbreviations, at two characters a second. */
 export function speechSecondsMax(characters: number, speed: number): number {
   return 2 + Math.ceil(characters / 2 / speed);
 }
@@ -271,7 +271,7 @@ export function speechSecondsTypical(characters: number, speed: number): number 
   return Math.max(1, Math.ceil(characters / 12 / speed));
 }
 
-/** How long a text of so many characters takes to speak at a speed, in seconds. */
+/** How long a text of so many characters takes to speak at a speed. */
 type SpeechSeconds = (characters: number, speed: number) => number;
 
 /** The seconds of a video or audio: as requested; else, of a text to speak, what it takes. 0: not known. */

@@ -14,7 +14,7 @@ export interface VendorTasks {
    * How to recover from a submit without an answer:
    *
    * - `idempotent`: submit again with the same token; the vendor recognises the repeat.
-   * - `findable`: look the task up by the token; submit again only where it is not found.
+   * - `findable`: look the task up by the token; submit again only if it is not found.
    * - `blind`: never submit again.
    */
   readonly resubmit: "idempotent" | "findable" | "blind";
@@ -23,38 +23,42 @@ export interface VendorTasks {
   /** Whether a running task can be cancelled. */
   readonly canCancel: boolean;
   /**
-   * Submits a task. @throws TaskRefused where nothing runs; HttpFailure or VendorReplyError where that is unknown
+   * Submits a task. @throws TaskRefused if nothing runs; HttpFailure or VendorReplyError if that is
+   * unknown
    */
   submit(task: TaskSubmission): Promise<Submitted>;
-  /** Finds a task by its attempt token; `undefined` where the vendor does not have it. Only for `findable`. */
+  /**
+   * Finds a task by its attempt token; `undefined` if the vendor does not have it. Only for
+   * `findable`.
+   */
   find?(attemptToken: string, signal: AbortSignal): Promise<Submitted | undefined>;
   /**
-   * Polls a task. Absent: the vendor answers each submit with the result.
+   * Polls a task. Absent if the vendor answers each submit with the result.
    *
-   * @param type the requested type, for vendors that report one figure for all types. Default: inferred from the
-   * files
+   * @param type the requested type, for vendors that report one figure for all types. Default:
+   * inferred from the files
    * @throws HttpFailure; VendorReplyError
    */
   poll?(vendorTaskId: string, signal: AbortSignal, type?: ModelType): Promise<TaskUpdate>;
   /** The vendor's documented limit on polls per second and credential. Default: none documented. */
   readonly pollsPerSecond?: number;
   /**
-   * Requests cancellation. Absent: not possible, or aborting the signal of the submit cancels.
+   * Requests cancellation. Absent if not possible, or aborting the signal of the submit cancels.
    *
    * @throws HttpFailure; VendorReplyError
    */
   cancel?(vendorTaskId: string, signal: AbortSignal): Promise<CancelAnswer>;
-  /** Callbacks to the `callbackUrl` of a submission. Absent: the vendor sends none. */
+  /** Callbacks to the `callbackUrl` of a submission. Absent if the vendor sends none. */
   readonly callbacks?: VendorCallbacks;
   /**
-   * The parameters of a model: a JSON Schema (2020-12) of the canonical object in camelCase, with `properties` and
-   * `additionalProperties: false`; the first of its `examples` is shown. The only format is `uri`, for a file given
-   * by URL. Absent: all parameters of the model's type.
+   * The parameters of a model: a JSON Schema (2020-12) of the canonical object in camelCase, with
+   * `properties` and `additionalProperties: false`; the first of its `examples` is shown. The only
+   * format is `uri`, for a file given by URL. Absent for all parameters of the model's type.
    */
   paramsSchema?(model: ModelConfig, route: RouteConfig): JsonObject;
   /**
-   * Refuses parameters that name objects stored in the vendor's account, since tasks cannot tell whose they are
-   * (R-VND-3). Pure. Absent: no parameter can name one.
+   * Refuses parameters that name objects stored in the vendor's account, since tasks cannot tell
+   * whose they are (R-VND-3). Pure. Absent if no parameter can name one.
    *
    * @param field the callers' name of the object, for example `imageParams`
    * @throws GatewayError INVALID_REQUEST
@@ -63,8 +67,8 @@ export interface VendorTasks {
   /** The requested units: the most that a task can be charged, except for {@link assumedSeconds}. Pure. */
   units(params: JsonObject, model: UnitModel): TaskUnits;
   /**
-   * Length of video and audio, in seconds, from models that ignore the requested length. The hold covers at least
-   * this. Default: no model ignores it.
+   * Length of video and audio, from models that ignore the requested length. The hold covers at
+   * least this. Default: no model ignores it.
    */
   readonly assumedSeconds?: number;
   /** The longest result of parameters that do not say its length, in seconds: held, but charged only as far as it is made.
@@ -77,7 +81,7 @@ export interface VendorTasks {
  * polled. A signature of the vendor would therefore prove nothing of use.
  */
 export interface VendorCallbacks {
-  /** The vendor's id of the task that a callback is about; `undefined` where there is none. Pure. */
+  /** The vendor's id of the task that a callback is about; `undefined` if there is none. Pure. */
   taskIdIn(this: void, body: Buffer): string | undefined;
   /**
    * Whether the task with the vendor's id was submitted with this token; the vendor is asked.
@@ -124,7 +128,10 @@ export interface TaskSubmission {
   /** Validated parameters, in canonical names. */
   readonly params: JsonObject;
   readonly signal: AbortSignal;
-  /** As {@link signal}, but not aborted when the client cancels. Absent where a cancel does not abort `signal` either. */
+  /**
+   * As {@link signal}, but not aborted when the client cancels. Absent if a cancel does not abort
+   * `signal` either.
+   */
   readonly lastSignal?: AbortSignal | undefined;
   /** URL for the vendor's callbacks; ends in the token. Default: none. */
   readonly callbackUrl?: string;
@@ -167,7 +174,10 @@ export interface TaskOutcome {
   readonly text?: string;
   /** Tokens. Default: not reported. */
   readonly usage?: TaskTokens;
-  /** The vendor's own figures, where they cannot be true: {@link usage} is the part of them that is charged. Default: none. */
+  /**
+   * The vendor's own figures, if they cannot be true: {@link usage} is the part of them that is
+   * charged. Default: none.
+   */
   readonly implausibleUsage?: TaskTokens | undefined;
   /** Whether nothing is charged, because the reply has no content. Default false. */
   readonly isFree?: boolean;
@@ -245,7 +255,7 @@ export class TaskRefused extends Error {
   readonly canRetryElsewhere: boolean;
   /** The fault that the operator must fix, as for text (R-ERR-3); `undefined` for none. */
   readonly fault: VendorFault | undefined;
-  /** Seconds until the vendor wants a retry; `undefined` where it does not say. */
+  /** Seconds until the vendor wants a retry; `undefined` if it does not say. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -266,7 +276,7 @@ export class TaskRefused extends Error {
 
 /** The task was cancelled by the signal of its submit. */
 export class TaskStopped extends Error {
-  /** The vendor's cost; `undefined` where none is known. */
+  /** The vendor's cost; `undefined` if none is known. */
   readonly reportedCost: ReportedCost | undefined;
 
   constructor(taken: ReportedCost | undefined, cause: unknown) {

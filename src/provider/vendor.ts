@@ -20,16 +20,18 @@ export interface VendorKind {
   /** Whether `api_key` is required. */
   readonly needsApiKey: boolean;
   /**
-   * Behaviour after a client disconnects, where the configuration has none: `drain` for vendors that charge for the
-   * whole reply whether it is read or not. Default `grace`.
+   * Behaviour after a client disconnects, if the configuration has none: `drain` for vendors that
+   * charge for the whole reply whether it is read or not. Default `grace`.
    */
   readonly onDisconnect?: "drain";
-  /** The member of chat completions that limits a reply, where the configuration names none (R-TXT-11). Absent: the
-   * kind does not speak chat completions. */
+  /**
+   * The member of chat completions that limits a reply, if the configuration names none (R-TXT-11).
+   * Absent if the kind does not speak chat completions.
+   */
   readonly limitParameter?: "max_tokens" | "max_completion_tokens";
-  /** How its vendors differ from what their dialects document. Absent: not at all. */
+  /** How its vendors differ from what their dialects document. Absent if not at all. */
   readonly quirks?: VendorQuirks;
-  /** The native API, served where the configuration has a prefix for it. Absent: none. */
+  /** The native API, served if the configuration has a prefix for it. Absent if there is none. */
   readonly native?: NativeApi;
   create(config: VendorConfig): Vendor;
 }
@@ -41,50 +43,64 @@ export interface Vendor {
   /**
    * Sends one text generation.
    *
-   * @throws HttpFailure where there was no reply
+   * @throws HttpFailure if there was no reply
    */
   exchange(call: VendorCall): Promise<VendorReply>;
-  /** Counts the tokens of a text generation without running it. Absent: not available. */
+  /** Counts the tokens of a text generation without running it. Absent if not available. */
   readonly countTokens?: VendorOperation;
-  /** Compacts a conversation. Absent: the vendor cannot, or does not speak responses. */
+  /** Compacts a conversation. Absent if the vendor cannot, or does not speak responses. */
   readonly compact?: VendorOperation;
-  /** Creates embeddings; requests are in OpenAI's form. Absent: not available. */
+  /** Creates embeddings; requests are in OpenAI's form. Absent if not available. */
   readonly embed?: VendorOperation;
-  /** Orders documents by relevance; requests are in the styles of rerank. Absent: not available. */
+  /**
+   * Orders documents by relevance; requests are in the styles of rerank. Absent if not available.
+   */
   readonly rerank?: VendorOperation;
-  /** Classifies texts by harm, and continues texts; requests are in OpenAI's form. Absent: not available. */
+  /**
+   * Classifies texts by harm, and continues texts; requests are in OpenAI's form. Absent if not
+   * available.
+   */
   readonly moderate?: VendorOperation;
   readonly complete?: VendorOperation;
-  /** Generates images; requests are in OpenAI's form. Absent: not available, or as {@link Vendor.tasks} only. */
+  /**
+   * Generates images; requests are in OpenAI's form. Absent if not available, or as {@link
+   * Vendor.tasks} only.
+   */
   readonly generateImages?: VendorOperation;
-  /** Speaks texts; requests are in OpenAI's form. Absent: not available, or as {@link Vendor.tasks} only. */
+  /**
+   * Speaks texts; requests are in OpenAI's form. Absent if not available, or as {@link
+   * Vendor.tasks} only.
+   */
   readonly speak?: VendorOperation;
-  /** Changes images, varies them, and turns speech into text; requests are in OpenAI's form. Absent: not available. */
+  /**
+   * Changes images, varies them, and turns speech into text; requests are in OpenAI's form. Absent
+   * if not available.
+   */
   readonly editImages?: VendorOperation;
   readonly varyImages?: VendorOperation;
   readonly transcribe?: VendorOperation;
   readonly translate?: VendorOperation;
   /**
-   * Finds a fault of the operator's account in a refusal whose status does not reveal it. Pure. Absent: the status
-   * is enough.
+   * Finds a fault of the operator's account in a refusal whose status does not reveal it. Pure.
+   * Absent if the status is enough.
    *
    * @param body the first part of the refusal's body
    * @returns `undefined` means that the status decides
    */
   readonly faultOf?: (status: number, body: Buffer) => VendorFault | undefined;
   /**
-   * Reads the retry delay from a refusal's body, in whole seconds ≥ 1, for vendors that do not use `retry-after`.
-   * Pure. Absent: bodies have none.
+   * Reads the retry delay from a refusal's body, in whole seconds ≥ 1, for vendors that do not use
+   * `retry-after`. Pure. Absent if bodies have none.
    */
   readonly retryAfterOf?: (body: Buffer) => number | undefined;
   /**
-   * Reads or deletes a response stored at the vendor. Absent: the vendor stores none, and each request must carry
-   * its whole conversation.
+   * Reads or deletes a response stored at the vendor. Absent if the vendor stores none, and each
+   * request must carry its whole conversation.
    *
-   * @throws HttpFailure where there was no reply
+   * @throws HttpFailure if there was no reply
    */
   readonly responseState?: (call: ResponseStateCall) => Promise<VendorReply>;
-  /** Runs tasks. Absent: not available. */
+  /** Runs tasks. Absent if not available. */
   readonly tasks?: VendorTasks;
   /** Calls the vendor's native API. Absent: {@link VendorKind.native} is absent too. */
   readonly native?: NativeTransport;
@@ -110,7 +126,7 @@ export type MediaOperationName =
 export interface VendorOperation {
   /** The dialects of its requests. */
   readonly dialects: ReadonlySet<Dialect>;
-  /** Sends a request. @throws HttpFailure where there was no reply */
+  /** Sends a request. @throws HttpFailure if there was no reply */
   readonly send: (call: VendorCall) => Promise<VendorReply>;
 }
 

@@ -11,7 +11,7 @@ export interface Destination {
   readonly planned: PlannedRoute;
   readonly route: RouteTarget;
   readonly credential: CredentialTarget;
-  /** Time to wait before the attempt, in milliseconds. */
+  /** Time to wait before the attempt. */
   readonly delayMs: number;
   /** Whether the route's last attempt had failed when this one was chosen. */
   readonly wasFailing: boolean;
@@ -24,7 +24,7 @@ export interface Destination {
 /** A failed attempt, as it matters for the next one. */
 export interface FailedDestination {
   readonly failure: AttemptFailure;
-  /** The pause that the vendor asked for, in milliseconds; `undefined`: none. */
+  /** The pause that the vendor asked for; undefined if there is none. */
   readonly retryAfterMs?: number | undefined;
 }
 
@@ -36,7 +36,7 @@ export interface AttemptPlanOptions {
   readonly retry?: RetryConfig | undefined;
   /** The tokens of the request with its reply. Default: none. */
   readonly amount?: RequestAmount | undefined;
-  /** Whether the same route may be asked again: false where a job may be running. Default true. */
+  /** Whether the same route may be asked again: false if a job may be running. Default true. */
   readonly isRepeatable?: boolean | undefined;
   /** Whether another model takes the call if no attempt of this plan succeeds. Default false. */
   readonly hasFallbacks?: boolean | undefined;
@@ -54,13 +54,16 @@ export interface RequestAmount {
 
 const noAmount: RequestAmount = { typical: 0, most: 0 };
 
-/** The longest `Retry-After` that is waited for, in milliseconds. */
+/** The longest `Retry-After` that is waited for. */
 const retryAfterMsMax = 2_000;
 
-/** The longest random pause before the same route is asked again, in milliseconds: vendors' hiccups are short. */
+/** The longest random pause before the same route is asked again: vendors' hiccups are short. */
 const repeatJitterMs = 100;
 
-/** The attempts of one call. Call {@link next}, then {@link failed} where the attempt failed, and so on. */
+/**
+ * The attempts of one call. Call {@link next}, then {@link failed} if the attempt failed, and so
+ * on.
+ */
 export class AttemptPlan {
   readonly #routes: readonly PlannedRoute[];
   readonly #targets: Targets;
@@ -85,7 +88,7 @@ export class AttemptPlan {
     this.#retry = options.retry ?? retryDefault;
   }
 
-  /** The next destination; `undefined`: there is none, or the call may not be tried again. */
+  /** The next destination; undefined if there is none, or the call may not be tried again. */
   next(): Destination | undefined {
     return this.#onlyOne() ?? this.#choose();
   }
@@ -121,7 +124,10 @@ export class AttemptPlan {
     return this.#routes.some(({ route }) => (route.maxContext ?? Infinity) > maxContext);
   }
 
-  /** When a route that is paused now may be probed, in milliseconds from now; `undefined`: none is paused. */
+  /**
+   * When a route that is paused now may be probed, in milliseconds from now; undefined if none is
+   * paused.
+   */
   get pausedMs(): number | undefined {
     const targets = this.#targets;
     const nowMs = targets.clock();
@@ -133,7 +139,7 @@ export class AttemptPlan {
     return waits.length === 0 ? undefined : Math.max(0, Math.min(...waits) - nowMs);
   }
 
-  /** The only candidate of most models, where nothing has failed. */
+  /** The only candidate of most models, if nothing has failed. */
   #onlyOne(): Destination | undefined {
     const [planned] = this.#routes;
     if (planned === undefined || this.#routes.length > 1 || this.#last !== undefined) {
@@ -184,8 +190,10 @@ export class AttemptPlan {
     return failure === "server" && !wasFailing;
   }
 
-  /** Before the first attempt, where no other model takes the call: one that is paused after a 429; for a model with one
-   * route, which has nothing to lose, also one whose breaker is open. */
+  /**
+   * Before the first attempt, if no other model takes the call: one that is paused after a 429; for
+   * a model with one route, which has nothing to lose, also one whose breaker is open.
+   */
   #lastResort(): Destination | undefined {
     if (this.#options.hasFallbacks === true) return undefined;
     const [planned] = this.#routes;
@@ -272,7 +280,10 @@ export class AttemptPlan {
     return failed.some((each) => each.route === route && each.credential === credential);
   }
 
-  /** The routes that take the request; where none does by our figures, those that take the longest ones. */
+  /**
+   * The routes that take the request; if none does by our figures, those that take the longest
+   * ones.
+   */
   #fitting(): readonly PlannedRoute[] {
     const limits = this.#routes.map(({ route }) => route.maxContext ?? Infinity);
     if (limits.every((limit) => limit === Infinity)) return this.#routes;
@@ -302,6 +313,6 @@ function destination(
 }
 
 function priorityOf({ planned, credential }: Destination): number {
-  // A credential of the same route is an equal candidate where its own priority is equal.
+  // A credential of the same route is an equal candidate if its own priority is equal.
   return (planned.priority ?? 0) * 1_001 + credential.priority;
 }

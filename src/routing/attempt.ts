@@ -13,10 +13,12 @@ export type AttemptResult = OpenReply | FailedAttempt;
 /** An attempt without an answer for the customer. */
 export interface FailedAttempt {
   readonly error: GatewayError;
-  /** What it means for routing; `undefined`: the customer's request is at fault, or may be running: no other route is
-   * tried. */
+  /**
+   * What it means for routing; undefined if the customer's request is at fault, or may be running:
+   * no other route is tried.
+   */
   readonly failure: AttemptFailure | undefined;
-  /** The pause that the vendor asked for, in milliseconds; `undefined`: none. */
+  /** The pause that the vendor asked for; undefined if there is none. */
   readonly retryAfterMs?: number | undefined;
   /** Whether the vendor may have worked for it, and may charge for it. */
   readonly isSent: boolean;
@@ -26,14 +28,21 @@ export interface FailedAttempt {
 export interface OpenReply {
   readonly destination: Destination;
   readonly reply: VendorReply;
-  /** The vendor's whole answer, where it refused the request as invalid; `undefined`: it accepted. */
+  /**
+   * The vendor's whole answer, if it refused the request as invalid; undefined means it accepted.
+   */
   readonly refusal: VendorRefusalBody | undefined;
   readonly error?: undefined;
-  /** The tokens that the vendor has counted, to be set before {@link close}; `undefined`: not known. */
+  /**
+   * The tokens that the vendor has counted, to be set before {@link close}; undefined if unknown.
+   */
   usedTokens: number | undefined;
   /** Records that the answer is usable: its first content, or its whole body, has come. */
   succeeded(): void;
-  /** Records that the answer broke before its first content. @throws the error itself where it is no vendor's failure */
+  /**
+   * Records that the answer broke before its first content. @throws the error itself if it is no
+   * vendor's failure
+   */
   failed(error: unknown): FailedAttempt;
   /** Releases the vendor's slot, and stops a vendor whose reply has not ended. Call it once. */
   close(): void;
@@ -49,7 +58,10 @@ interface AttemptOwner {
   readonly targets: Pick<Targets, "clock">;
   /** Records a usable answer of an attempt that began at `startMs`. */
   succeeded(destination: Destination, startMs: number, isRefusal: boolean): void;
-  /** Classifies an error. @throws the error itself where it was aborted, or is not a failure of the vendor */
+  /**
+   * Classifies an error. @throws the error itself if it was aborted, or is not a failure of the
+   * vendor
+   */
   failed(error: unknown, destination: Destination): FailedAttempt;
   /** Ends an attempt towards the limits of its credential. */
   endLimit(ticket: Ticket | undefined, usedTokens: number | undefined): void;
@@ -84,7 +96,7 @@ export class Attempt implements OpenReply {
     this.#mark = route.quotas.get(credential)?.sent(amount.typical) ?? noMark;
   }
 
-  /** Learns what the vendor still takes; only where there are other candidates. */
+  /** Learns what the vendor still takes; only if there are other candidates. */
   readQuota(headers: VendorReply["headers"]): void {
     if (this.#mark === undefined || !hasQuota(headers)) return;
     const { route, credential } = this.destination;

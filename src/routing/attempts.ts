@@ -47,7 +47,7 @@ export class Attempts {
     this.#plan = this.#planOf(options.stages[0]);
   }
 
-  /** The next destination; `undefined`: there is none, or the call may not be tried again. */
+  /** The next destination; undefined if there is none, or the call may not be tried again. */
   next(): Destination | undefined {
     return this.#plan.next() ?? this.#nextStage();
   }

@@ -27,11 +27,14 @@ export type AttemptFailure =
   | "context"
   | "unfit";
 
-/** Failures in a row that open a breaker, where fewer than the configured number do. */
+/** Failures in a row that open a breaker, if fewer than the configured number do. */
 const silencesMax = 3;
 
-/** The longest cooldown, in multiples of the configured one: with the default of 10 s and its jitter, a vendor that has
- * recovered is used again within half a minute, also where calls are rare. Four times the cooldown took up to 48 s. */
+/**
+ * The longest cooldown, in multiples of the configured one: with the default of 10 s and its
+ * jitter, a vendor that has recovered is used again within half a minute, also if calls are rare.
+ * Four times the cooldown took up to 48 s.
+ */
 export const cooldownGrowthMax = 2;
 
 /** An open breaker. Times in milliseconds of a monotonic clock. */
@@ -65,7 +68,7 @@ export class Breaker {
     return this.#config;
   }
 
-  /** `undefined`: it is closed. */
+  /** Undefined if it is closed. */
   get open(): OpenState | undefined {
     return this.#open;
   }

@@ -5,19 +5,23 @@ import { hash } from "node:crypto";
 export interface Candidate {
   /** Lower numbers are used first. */
   readonly priority: number;
-  /** Its share among candidates of the same priority. 0: only where those with a weight cannot take the call. */
+  /**
+   * Its share among candidates of the same priority. 0: only if those with a weight cannot take the
+   * call.
+   */
   readonly weight: number;
   /** Its calls in flight. */
   readonly inFlight: number;
 }
 
 /**
- * Chooses among usable candidates. The lowest priority number comes first. Within it, a draw by weight decides; among
- * those of equal weight the one with the fewest calls in flight, and among these the draw again. So weights hold exactly
- * on average, and candidates without different weights share by load.
+ * Chooses among usable candidates. The lowest priority number comes first. Within it, a draw by
+ * weight decides; among those of equal weight the one with the fewest calls in flight, and among
+ * these the draw again. So weights hold exactly on average, and candidates without different
+ * weights share by load.
  *
  * @param random a number from 0 (included) to 1 (excluded)
- * @returns undefined where there is none
+ * @returns undefined if there is none
  */
 export function chooseCandidate<Each extends Candidate>(
   usable: readonly Each[],

@@ -19,14 +19,15 @@ export interface FreeRequest<Result> {
   readonly operation: OperationName;
   /** Aborted when nobody waits for it any more. */
   readonly signal: AbortSignal;
-  /** How long each route may take, in milliseconds. */
+  /** How long each route may take. */
   readonly timeoutMs: number;
   /** Builds the request for a route. @param signal ends it */
   callFor(route: PlannedRoute, signal: AbortSignal): VendorCall;
   /**
-   * Reads an answer; `undefined`: it is of no use, and another route is asked.
+   * Reads an answer; undefined if it is of no use, and another route is asked.
    *
-   * @param refusal the body of an answer that refuses the client's request as invalid; `undefined`: it was accepted
+   * @param refusal the body of an answer that refuses the client's request as invalid; undefined if
+   * it was accepted
    */
   read(reply: VendorReply, refusal: Buffer | undefined): Promise<Result | undefined>;
 }
@@ -46,8 +47,10 @@ interface Destination {
   readonly credential: CredentialTarget;
 }
 
-/** How long a route gets no free requests after one that failed, after one that took too long, and at most where the vendor
- * says so, in milliseconds. */
+/**
+ * How long a route gets no free requests after one that failed, after one that took too long, and
+ * at most if the vendor says so.
+ */
 const pauseMs = 1_000;
 const latePauseMs = 30_000;
 const pauseMsMax = 60_000;
@@ -64,8 +67,8 @@ export class FreeRequests {
   /**
    * Asks one route after another.
    *
-   * @returns undefined where none can be asked, or all have failed
-   * @throws HttpFailure where the signal ended it
+   * @returns undefined if none can be asked, or all have failed
+   * @throws HttpFailure if the signal ended it
    */
   async ask<Result>(
     routes: readonly PlannedRoute[],

@@ -17,7 +17,7 @@ export interface JobRoute {
 
 /** Where a job is. */
 export interface JobPlace extends JobRoute {
-  /** The name of its credential; empty: the vendor's only one, or its first. */
+  /** The name of its credential; empty for the vendor's only one, or its first. */
   readonly credential: string;
 }
 
@@ -35,8 +35,10 @@ export class JobRouting {
     this.#options = options;
   }
 
-  /** Chooses among the routes of a model that can take a job: by priority, then weight; those whose breaker is open only
-   * where there is no other. */
+  /**
+   * Chooses among the routes of a model that can take a job: by priority, then weight; those whose
+   * breaker is open only if there is no other.
+   */
   chooseRoute<Each extends JobRoute>(
     { routes }: Pick<ModelConfig, "routes">,
     usable: readonly Each[],
@@ -57,7 +59,7 @@ export class JobRouting {
    * Chooses the credential of a route for a job, and counts the submit against its limits.
    *
    * @param tried the credentials that have refused this job
-   * @returns its name, empty where the vendor has only one; `undefined`: none may be asked now
+   * @returns its name, empty if the vendor has only one; undefined if none may be asked now
    */
   async chooseCredential(place: JobRoute, tried: ReadonlySet<string>): Promise<string | undefined> {
     const { targets } = this.#options;

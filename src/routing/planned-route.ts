@@ -5,18 +5,18 @@ import type { ModelConfig, PriceConfig, RouteConfig, VendorConfig } from "../con
 /** A route, and the style of the request to its vendor. */
 export interface PlannedRoute {
   readonly route: RouteConfig;
-  /** The dialect of the request; `undefined`: the vendor speaks none, or is not configured. */
+  /** The dialect of the request; undefined if the vendor speaks none, or is not configured. */
   readonly dialect: Dialect | undefined;
   /** How long the reply is read after the client disconnected, to learn its usage, in milliseconds (R-MON-11):
    * 0 stops the vendor at once, Infinity reads to the end. */
   readonly detachedReadMs: number;
-  /** The vendor's configured address. Absent: it has none. */
+  /** The vendor's configured address. Absent if it has none. */
   readonly vendorUrl?: string;
-  /** The vendor's `file_buckets`. Absent: none. */
+  /** The vendor's `file_buckets`. Absent if there is none. */
   readonly fileBuckets?: readonly string[] | undefined;
   /** The vendor's `unknown_betas`. Default: refused. */
   readonly unknownBetas?: VendorConfig["unknownBetas"];
-  /** `vendor/model`, as a header may carry it. Absent: the route is not told. */
+  /** `vendor/model`, as a header may carry it. Absent if the route is not told. */
   readonly name?: string;
   /** Lower numbers are used first. Default 0. */
   readonly priority?: number;

@@ -128,7 +128,7 @@ interface RankFacts {
 /**
  * The routes that the preferences allow, with priorities in their order.
  *
- * @throws GatewayError INVALID_REQUEST where they allow none
+ * @throws GatewayError INVALID_REQUEST if they allow none
  */
 export function applyPreferences(
   routes: readonly PlannedRoute[],

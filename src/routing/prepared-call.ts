@@ -10,15 +10,17 @@ export interface PreparedCall {
   readonly headers: Readonly<Record<string, string>>;
   /** The body in pieces, to be sent in order. */
   readonly body: readonly Buffer[];
-  /** The body in one piece, where `body` differs from it by a few members only: measuring it avoids joining the
-   * pieces. Default: the pieces are joined. */
+  /**
+   * The body in one piece, if `body` differs from it by a few members only: measuring it avoids
+   * joining the pieces. Default: the pieces are joined.
+   */
   readonly source?: Buffer;
-  /** The size of the body for a model, where building it scanned it. Absent: it is scanned again. */
+  /** The size of the body for a model, if building it scanned it. Absent if it is scanned again. */
   readonly size?: () => BodySize;
   /** Members that the vendor's style cannot carry, in the caller's words. */
   readonly dropped: readonly string[];
-  /** What the request asks for beyond text. Absent: nothing. */
+  /** What the request asks for beyond text. Absent if there is nothing. */
   readonly features?: BilledFeatures | undefined;
-  /** Sends the request. Absent: it is sent in the planned dialect. @throws HttpFailure */
+  /** Sends the request. Absent if it is sent in the planned dialect. @throws HttpFailure */
   readonly send?: ((vendor: Vendor, signal: CancelSignal) => Promise<VendorReply>) | undefined;
 }

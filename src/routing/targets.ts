@@ -37,7 +37,7 @@ export class RetryBudget {
 /** A vendor, opened once for each of its credentials. */
 export interface OpenVendor {
   readonly config: VendorConfig;
-  /** By the credentials of the configuration; one where there are none. */
+  /** By the credentials of the configuration; one if there are none. */
   readonly clients: readonly [Vendor, ...Vendor[]];
 }
 
@@ -66,7 +66,7 @@ export class CredentialTarget extends Target {
   readonly client: Vendor;
   readonly priority: number;
   readonly weight: number;
-  /** The operator's limits of it; `undefined`: none. */
+  /** The operator's limits of it; undefined if there is none. */
   readonly limits: LimitSubject | undefined;
 
   constructor(client: Vendor, { name, breaker, credentials = [] }: VendorConfig, index: number) {
@@ -88,7 +88,7 @@ export class CredentialTarget extends Target {
 
 /** Moving averages of a route: recent calls count most. */
 export interface Pace {
-  /** The time to the first content, in milliseconds. */
+  /** The time to the first content. */
   firstContentMs: number | undefined;
   /** Bytes of text per second after the first content. */
   bytesPerSecond: number | undefined;
@@ -110,7 +110,7 @@ export interface VendorTarget {
   inFlight: number;
 }
 
-/** The pause of a route and credential after a 429 that names none, in milliseconds. */
+/** The pause of a route and credential after a 429 that names none. */
 const rateLimitPauseMs = 1_000;
 
 /** The longest pause after a 429: a vendor's figure may be about one large request only. */
@@ -118,15 +118,15 @@ const rateLimitPauseMsMax = 60_000;
 
 /** A vendor and its name of a model, shared by all models that have this route. */
 export class RouteTarget extends Target {
-  /** How fast it was lately, in this process. `undefined`: not known. */
+  /** How fast it was lately, in this process. Undefined if unknown. */
   readonly pace: Pace = { firstContentMs: undefined, bytesPerSecond: undefined };
   readonly vendor: string;
   readonly model: string;
   readonly credential = "";
   readonly owner: VendorTarget;
-  /** Until when each credential is not asked for this route, in milliseconds, because the vendor said so (429). */
+  /** Until when each credential is not asked for this route, because the vendor said so (429). */
   readonly pausedUntilMs = new Map<CredentialTarget, number>();
-  /** What the vendor still takes with each credential, where its replies say so. */
+  /** What the vendor still takes with each credential, if its replies say so. */
   readonly quotas = new Map<CredentialTarget, VendorQuota>();
 
   constructor(owner: VendorTarget, { vendor, model }: Pick<RouteConfig, "vendor" | "model">) {
@@ -155,7 +155,7 @@ export interface TargetsOptions {
   readonly clock?: (() => number) | undefined;
 }
 
-/** How often the metric of open breakers is brought up to date, in milliseconds. */
+/** How often the metric of open breakers is brought up to date. */
 const showMs = 1_000;
 
 const stateValues: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
@@ -186,7 +186,7 @@ export class Targets {
     return Promise.resolve();
   }
 
-  /** The target of a route; `undefined`: its vendor is not open. */
+  /** The target of a route; undefined if its vendor is not open. */
   of(route: RouteConfig): RouteTarget | undefined {
     const known = this.#byConfig.get(route);
     if (known !== undefined) return known;
@@ -195,7 +195,7 @@ export class Targets {
     return target;
   }
 
-  /** A vendor; `undefined`: it is not open. */
+  /** A vendor; undefined if it is not open. */
   vendor(name: string): VendorTarget | undefined {
     return this.#vendors.get(name);
   }
@@ -233,7 +233,7 @@ export class Targets {
     return { config, credentials, retries: new RetryBudget(), inFlight: 0 };
   }
 
-  /** The target of a vendor's model; `undefined`: its vendor is not open. */
+  /** The target of a vendor's model; undefined if its vendor is not open. */
   named({ vendor, model }: Pick<RouteConfig, "vendor" | "model">): RouteTarget | undefined {
     const owner = this.#vendors.get(vendor);
     if (owner === undefined) return undefined;

@@ -14,7 +14,7 @@ export interface Refusal {
   readonly error: GatewayError;
   /** Whether another route may serve the call. */
   readonly canRetry: boolean;
-  /** The cause that the operator must act on; `undefined`: none. */
+  /** The cause that the operator must act on; undefined if there is none. */
   readonly alarm: "credential" | "money" | "model" | undefined;
 }
 
@@ -48,9 +48,9 @@ export interface RefusedReply {
   readonly headers: Readonly<Record<string, string>>;
   /** The first part of its body. */
   readonly body: Buffer;
-  /** The cause that the vendor's body names and its status does not; `undefined`: none. */
+  /** The cause that the vendor's body names and its status does not; undefined if there is none. */
   readonly fault: Refusal["alarm"];
-  /** The pause before a retry that the vendor asks for, in seconds; `undefined`: none. */
+  /** The pause before a retry that the vendor asks for, in seconds; undefined if there is none. */
   readonly retryAfter: number | undefined;
 }
 
@@ -87,7 +87,7 @@ export function readRefusal(reply: RefusedReply): Refusal {
   return refusal(ErrorCode.UPSTREAM_ERROR, "The model's vendor failed; try again");
 }
 
-/** The customer's error where no reply came. */
+/** The customer's error if no reply came. */
 export function failureError(kind: FailureKind, cause: unknown): GatewayError {
   const isTimeout = kind === "timeout" || kind === "connect_timeout";
   return isTimeout

@@ -38,10 +38,12 @@ import {
 
 /** Sends requests to vendors. */
 export interface Upstream {
-  /** The model's routes, each with its dialect: the caller's where the vendor speaks it, else the vendor's preferred
-   * one. For an operation other than text generation only the routes whose vendors offer it in the caller's dialect,
-   * possibly none.
-   * @param dialect the caller's; `undefined`: it has none */
+  /**
+   * The model's routes, each with its dialect: the caller's if the vendor speaks it, else the
+   * vendor's preferred one. For an operation other than text generation only the routes whose
+   * vendors offer it in the caller's dialect, possibly none.
+   * @param dialect the caller's; undefined if it has none
+   */
   plan(
     model: ModelConfig,
     dialect: Dialect | undefined,
@@ -84,7 +86,10 @@ export interface Upstream {
 
 /** A request for a vendor. */
 export interface AttemptRequest extends VendorCall {
-  /** Sends the request. Absent: it is sent in the planned dialect, for the operation. @throws HttpFailure */
+  /**
+   * Sends the request. Absent if it is sent in the planned dialect, for the operation. @throws
+   * HttpFailure
+   */
   readonly send?: PreparedCall["send"];
 }
 
@@ -229,7 +234,7 @@ class RoutedUpstream implements Upstream {
     }
   }
 
-  /** Counts an attempt against the limits of its credential. `undefined`: nothing counts here. */
+  /** Counts an attempt against the limits of its credential. Undefined if nothing counts here. */
   async #admit(
     subject: LimitSubject,
     amount: RequestAmount,
@@ -296,7 +301,10 @@ class RoutedUpstream implements Upstream {
     return { error, failure, retryAfterMs: retryAfterMs(reply.headers), isSent: false };
   }
 
-  /** Classifies an error. @throws the error itself where it was aborted, or is not a failure of the vendor */
+  /**
+   * Classifies an error. @throws the error itself if it was aborted, or is not a failure of the
+   * vendor
+   */
   failed(error: unknown, destination: Destination): FailedAttempt {
     const { vendor } = destination.route;
     const cause = error instanceof GatewayError ? error.cause : error;
@@ -315,7 +323,10 @@ class RoutedUpstream implements Upstream {
     return { error: reported, failure: isJob ? undefined : failure, isSent: cause.isSent };
   }
 
-  /** A reply came, but not one that can be passed on. @throws the error itself where it is another's fault */
+  /**
+   * A reply came, but not one that can be passed on. @throws the error itself if it is another's
+   * fault
+   */
   #unusable(error: unknown, destination: Destination): FailedAttempt {
     const reported = unusableError(error);
     if (reported === undefined) throw error;
@@ -343,7 +354,7 @@ class RoutedUpstream implements Upstream {
   }
 }
 
-/** The customer's error for a reply that cannot be read; `undefined`: the error is another. */
+/** The customer's error for a reply that cannot be read; undefined if the error is another. */
 function unusableError(error: unknown): GatewayError | undefined {
   if (error instanceof GatewayError) {
     return error.code === ErrorCode.UPSTREAM_ERROR ? error : undefined;
@@ -368,7 +379,7 @@ function refusedAlready(error: unknown): never {
   throw error;
 }
 
-/** How long a reply is read after its client disconnected, in milliseconds; Infinity: to its end. */
+/** How long a reply is read after its client disconnected; Infinity: to its end. */
 export function detachedReadMs(
   { onDisconnect, disconnectGraceMs: graceMs = disconnectGraceMs }: VendorConfig,
   { isReasoning = false }: ModelConfig,

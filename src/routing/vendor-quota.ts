@@ -4,7 +4,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /** One of the limits of a vendor. */
 interface Left {
-  /** What is left, of which this process has taken its share since; `undefined`: not known. */
+  /** What is left, of which this process has taken its share since; undefined if unknown. */
   amount: number | undefined;
   /** When the limit gives room again, in milliseconds of the process's clock. */
   untilMs: number;

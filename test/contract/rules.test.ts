@@ -1,4 +1,4 @@
-/** The rules that requests keep are declared where they can be checked. */
+/** The rules that requests keep are declared if they can be checked. */
 import {
   getOption,
   hasOption,

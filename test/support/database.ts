@@ -5,7 +5,7 @@ import { createDatabase, dropDatabase, withDatabase } from "./test-server.ts";
 /** A database that only its test uses. */
 export interface TestDatabase {
   readonly url: string;
-  /** Drops it. Rejects where somebody is still connected: close what uses it first. */
+  /** Drops it. Rejects if somebody is still connected: close what uses it first. */
   close(): Promise<void>;
 }
 

@@ -99,7 +99,7 @@ export interface Gateway {
   calls(requestId: string, count: number): Promise<RecordedCall[]>;
   /** Money of an account, in nano-USD. */
   money(accountId: string): Promise<Money>;
-  /** Ends everything; throws where the books are wrong, or money is still held. */
+  /** Ends everything; throws if the books are wrong, or money is still held. */
   close(): Promise<void>;
 }
 

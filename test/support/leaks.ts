@@ -15,7 +15,7 @@ const counted = new Set([
   "Worker",
 ]);
 
-/** How long what is being closed may take to be gone, in milliseconds. */
+/** How long what is being closed may take to be gone. */
 const settleMs = 10_000;
 
 /** What the runner itself keeps open. */

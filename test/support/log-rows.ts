@@ -32,13 +32,15 @@ export interface FilledLog {
   readonly toMs: number;
 }
 
-/** A question, by what a person would call it. Each try of it is another one where there are several. */
+/**
+ * A question, by what a person would call it. Each try of it is another one if there are several.
+ */
 export interface LogQuestion {
   readonly title: string;
   readonly ask: (attempt: number) => Promise<{ readonly found: number }>;
 }
 
-/** How long the calls of a log took to come, in milliseconds: they are in two partitions at least. */
+/** How long the calls of a log took to come: they are in two partitions at least. */
 const spanMs = 30 * 86_400_000;
 
 /** How many rows are written by one statement. */

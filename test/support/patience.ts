@@ -4,7 +4,7 @@ import { vi } from "vitest";
 /** How long a change of a key or account may take until every process knows it, in milliseconds (R-AUTH-3). */
 export const changeKnownMs = 1_000;
 
-/** For `vi.waitFor` and `vi.waitUntil` where a test names no time of its own, in milliseconds. */
+/** For `vi.waitFor` and `vi.waitUntil` if a test names no time of its own, in milliseconds. */
 const timeout = 30_000;
 
 type Waiting = typeof vi.waitFor;

@@ -15,7 +15,7 @@ export interface PlainAnswer {
   /** Default 200. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** `undefined`: none ever comes. */
+  /** Undefined means none ever comes. */
   readonly body: string | Buffer | undefined;
 }
 

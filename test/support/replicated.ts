@@ -31,7 +31,7 @@ export interface ReplicatedOptions {
 const user = "postgres";
 const password = "replicated";
 
-/** How long a server may take to start, or to be replicated, in milliseconds. */
+/** How long a server may take to start, or to be replicated. */
 const patienceMs = 60_000;
 
 /** One of the two servers. */
@@ -114,7 +114,7 @@ export class PostgresServer {
     await ended;
   }
 
-  /** Stops all its processes where they are: its connections stay open, and nothing answers. */
+  /** Stops all its processes if they are: its connections stay open, and nothing answers. */
   freeze(): void {
     this.#signal("SIGSTOP");
   }

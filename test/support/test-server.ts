@@ -24,7 +24,8 @@ export async function createDatabase(adminUrl: string, template: string): Promis
   await withClient(adminUrl, async (client) => {
     await client.query(cloneFiles);
     const { rows } = await client.query<{ fsync: string }>("show fsync");
-    // Copied files take a fifth of the CPU of logged pages, and two checkpoints: quick where nothing waits for a disk.
+    // Copied files take a fifth of the CPU of logged pages, and two checkpoints: quick if nothing
+    // waits for a disk.
     const strategy = rows[0]?.fsync === "off" ? "file_copy" : "wal_log";
     const copied = `template ${escapeIdentifier(template)} strategy ${strategy}`;
     await client.query(`create database ${name} ${copied}`);
@@ -37,13 +38,14 @@ const cloneFiles = `
   select set_config(name, 'clone', false) from pg_settings
   where name = 'file_copy_method' and 'clone' = any(enumvals)`;
 
-/** How long connections that are being closed may take to be gone, in milliseconds. */
+/** How long connections that are being closed may take to be gone. */
 const closeTimeoutMs = 10_000;
 
 /**
  * Drops a database.
  *
- * @throws where somebody was still connected: every resource a test opens is closed, or the test fails.
+ * @throws if somebody was still connected: every resource a test opens is closed, or the test
+ * fails.
  */
 export async function dropDatabase(adminUrl: string, name: string): Promise<void> {
   await withClient(adminUrl, async (client) => {

@@ -51,13 +51,16 @@ export interface Agent {
   readonly login?: Command;
   /** The command that answers one prompt, and may run what it is told to. */
   ask(setup: Setup): Command;
-  /** Arguments before those of {@link ask} that make it compact its conversation after each step. Absent: it cannot be made to. */
+  /**
+   * Arguments before those of {@link ask} that make it compact its conversation after each step.
+   * Absent if it cannot be made to.
+   */
   readonly compacting?: readonly string[];
   /** The styles of vendors whose models it can call. Default: all but Gemini's. */
   readonly vendors?: readonly Model["vendor"][];
   /** How its tool for shell commands is called. */
   callOf(command: string): ShellCall;
-  /** The last text of the model, from standard output; `undefined`: none. */
+  /** The last text of the model, from standard output; undefined if there is none. */
   answerOf(output: string): string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Runs a program where it can neither see nor leave anything. */
+/** Runs a program if it can neither see nor leave anything. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
@@ -17,13 +17,13 @@ export interface Room {
 
 /** How it ended. */
 export interface Ending {
-  /** The exit code; `undefined`: a signal, or the time was over. */
+  /** The exit code; undefined for a signal, or the time was over. */
   readonly code: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** The longest that one run may take, in milliseconds: the slowest took 44 s on two cores at a load of 25. */
+/** The longest that one run may take: the slowest took 44 s on two cores at a load of 25. */
 const runMsMax = 90_000;
 
 /** The most of its output that is kept, in characters. */

@@ -11,13 +11,15 @@ export type Program =
   | { readonly path: string; readonly version: string }
   | { readonly missing: string };
 
-/** Installs the known versions below a folder. Returns why, by program, where one cannot be installed. */
+/**
+ * Installs the known versions below a folder. Returns why, by program, if one cannot be installed.
+ */
 export async function install(
   clis: readonly Cli[],
   folder: string,
 ): Promise<ReadonlyMap<string, string>> {
   const refused = new Map<string, string>();
-  // One after the other: where one cannot be had, the others still can.
+  // One after the other: if one cannot be had, the others still can.
   for (const { package: name, version, program } of clis) {
     const args = ["install", "--prefix", folder, "--no-audit", "--no-fund", `${name}@${version}`];
     try {

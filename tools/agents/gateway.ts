@@ -24,7 +24,7 @@ export interface AgentGateway extends Door {
   sentTo(model: Model): readonly string[];
   /** What must not have reached a vendor. */
   violations(): string[];
-  /** Throws where the books are wrong, or money is still held. */
+  /** Throws if the books are wrong, or money is still held. */
   close(): Promise<void>;
 }
 

@@ -12,7 +12,10 @@ import { qwenCodeAgents } from "./qwen-code.ts";
 
 /** What to run. */
 export interface AgentsOptions {
-  /** The folder whose `node_modules` has the programs; `undefined`: install them in a temporary one. */
+  /**
+   * The folder whose `node_modules` has the programs; undefined means install them in a temporary
+   * one.
+   */
   readonly clisFolder: string | undefined;
   readonly agents: readonly Agent[];
 }

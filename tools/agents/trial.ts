@@ -23,7 +23,7 @@ export interface Task {
   readonly name: string;
   /** Whether an agent can do it. Default: every one can. */
   readonly isFor?: (agent: Agent) => boolean;
-  /** Resolves with what went wrong; `undefined`: nothing. */
+  /** Resolves with what went wrong; undefined if there is nothing. */
   run(trial: Trial): Promise<string | undefined>;
 }
 

@@ -189,7 +189,7 @@ limit ${breachesMax}`;
 /**
  * Checks the invariants of the whole ledger. An empty list: none is broken.
  *
- * @throws the driver's error where the database is away.
+ * @throws the driver's error if the database is away.
  */
 export async function auditLedger(pool: Queryable): Promise<AuditBreach[]> {
   const { rows } = await pool.query<{ rule: string; detail: string }>(auditSql);

@@ -18,9 +18,9 @@ import {
 
 /** The result of an audit. */
 export interface AuditReport {
-  /** At most 100. Empty: no rule is broken. */
+  /** At most 100. Empty if no rule is broken. */
   readonly breaches: readonly AuditBreach[];
-  /** The newest checkpoint; its number is 0 where there is none. */
+  /** The newest checkpoint; its number is 0 if there is none. */
   readonly checkpoint: Checkpoint;
   /** Whether all that had happened at the start was audited; else the next audit goes on. */
   readonly isComplete: boolean;
@@ -69,10 +69,10 @@ export class Auditor {
   }
 
   /**
-   * Audits what is new since the newest checkpoint, and compares balances, keys and open holds. A step without a breach
-   * adds a checkpoint. A step with a breach is audited again the next time.
+   * Audits what is new since the newest checkpoint, and compares balances, keys and open holds. A
+   * step without a breach adds a checkpoint. A step with a breach is audited again the next time.
    *
-   * @returns `undefined` where another process is auditing
+   * @returns `undefined` if another process is auditing
    */
   run(options: AuditOptions = {}): Promise<AuditReport | undefined> {
     const { waitMs = 0, maxMs = auditMaxMs, expected } = options;
@@ -98,10 +98,10 @@ export class Auditor {
   }
 
   /**
-   * Accepts new entries that break a rule: the chain continues after them, and the new checkpoint says why. Entries are
-   * append-only, so otherwise each audit would stop at the same entries.
+   * Accepts new entries that break a rule: the chain continues after them, and the new checkpoint
+   * says why. Entries are append-only, so otherwise each audit would stop at the same entries.
    *
-   * @throws GatewayError INVALID_REQUEST where there is nothing to accept
+   * @throws GatewayError INVALID_REQUEST if there is nothing to accept
    */
   accept(
     reason: string,
@@ -125,7 +125,7 @@ export class Auditor {
    * Does work while no other process audits or removes what audits read.
    *
    * @param waitMs how long to wait for another one, in milliseconds
-   * @returns `undefined` where another one goes on
+   * @returns `undefined` if another one goes on
    */
   async exclusively<Result>(
     waitMs: number,
@@ -240,9 +240,10 @@ async function hasRows(client: Queryable, window: AuditWindow): Promise<boolean>
 }
 
 /**
- * The newest entry number up to which every entry has been committed or will never be. A number is drawn by a
- * transaction that holds a lock and so has an id: once all transactions that were running have ended, no entry with a
- * lower number can appear. `undefined`: one of them takes too long.
+ * The newest entry number up to which every entry has been committed or will never be. A number is
+ * drawn by a transaction that holds a lock and so has an id: once all transactions that were
+ * running have ended, no entry with a lower number can appear. Undefined means one of them takes
+ * too long.
  */
 async function settledNumber(client: Queryable): Promise<string | undefined> {
   const { rows: numbers } = await client.query<{ seq: string }>(

@@ -3,7 +3,7 @@ import { UsageBucket } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import { bucketsMax } from "../../core/limits.ts";
 import { invalid } from "../../core/validation.ts";
 
-/** An hour in milliseconds. */
+/** An hour. */
 export const hourMs = 3_600_000;
 
 /** A range of time in buckets. */
@@ -40,9 +40,10 @@ export function parseTimeZone(name: string): string {
 }
 
 /**
- * The start of each bucket of the range, in milliseconds since 1970. The first one begins at `fromMs` or before.
+ * The start of each bucket of the range, in milliseconds since 1970. The first one begins at
+ * `fromMs` or before.
  *
- * @throws GatewayError INVALID_REQUEST where there are more than {@link bucketsMax}
+ * @throws GatewayError INVALID_REQUEST if there are more than {@link bucketsMax}
  */
 export function bucketStarts(range: BucketRange): number[] {
   const starts: number[] = [];

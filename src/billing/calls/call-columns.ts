@@ -53,7 +53,7 @@ export function callColumns(
     kindOf += kindOf.length === 1 ? kind : `,${kind}`;
   }
   if (kinds.length === 0) return none;
-  /** Null where all are 0. */
+  /** Null if all are 0. */
   const numbers = (pick: (row: CallRow) => number): string | Buffer | null =>
     rows.some((row) => row !== undefined && pick(row) !== 0)
       ? encode("integer", rows, (row) => (row === undefined ? 0 : pick(row)))
@@ -199,14 +199,14 @@ export function callsJson(rows: readonly CallRow[]): string {
   return json.includes("\\u") ? JSON.stringify(rows.map(boundRow).map(cleanRow)) : json;
 }
 
-/** An extension of a hold, with the cost of its call so far where it brings a checkpoint. */
+/** An extension of a hold, with the cost of its call so far if it brings a checkpoint. */
 interface ExtensionCheckpoint {
   /** The id of the hold. */
   readonly id: string;
   readonly checkpoint: { readonly cost: string; readonly record: CallRow | undefined } | undefined;
 }
 
-/** Writes the checkpoints of extensions as `ledger_extend` reads them; null where none brings one. */
+/** Writes the checkpoints of extensions as `ledger_extend` reads them; null if none brings one. */
 export function checkpointsJson(grown: readonly ExtensionCheckpoint[]): string | null {
   const write = (clean: (row: CallRow) => CallRow): string | undefined => {
     const checkpoints: object[] = [];
@@ -224,8 +224,10 @@ export function checkpointsJson(grown: readonly ExtensionCheckpoint[]): string |
 /** Columns whose texts clients or vendors have written. */
 const untrustedTexts = ["model", "request_id", "path", "upstream_request_id", "dropped"] as const;
 
-/** The row with its untrusted texts cut. The same object where they are plain: copying all members costs more than the
- * checks. */
+/**
+ * The row with its untrusted texts cut. The same object if they are plain: copying all members
+ * costs more than the checks.
+ */
 function boundRow(row: CallRow): CallRow {
   if (untrustedTexts.every((name) => isPlain(row[name] ?? ""))) return row;
   const bound = { ...row };

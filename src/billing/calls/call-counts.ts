@@ -1,6 +1,5 @@
 /**
- * Counts calls over time: from the hourly sums where these suffice, otherwise from the newest
- * calls.
+ * Counts calls over time: from the hourly sums if these suffice, otherwise from the newest calls.
  */
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
@@ -28,7 +27,7 @@ interface HistogramQuery extends Range {
   readonly nowMs: number;
 }
 
-/** The possible lengths of bars, in milliseconds. */
+/** The possible lengths of bars. */
 const barLengthsMs = [1, 5, 15, 60, 300, 900, 3_600, 10_800, 21_600, 43_200, 86_400, 604_800].map(
   (seconds) => seconds * 1_000,
 );

@@ -13,7 +13,7 @@ import type { CallQuery } from "./filter.ts";
 /** A piece of a file. */
 interface ExportPiece {
   readonly text: string;
-  /** Where the next file begins, where the log has more calls than one has; else empty. */
+  /** Where the next file begins, if the log has more calls than one has; else empty. */
   readonly nextPageToken: string;
 }
 
@@ -21,7 +21,7 @@ interface ExportPiece {
 interface ExportQuery {
   readonly query: CallQuery;
   readonly format: ExportFormat;
-  /** Of the file before; empty: the first. */
+  /** Of the file before; empty for the first. */
   readonly pageToken: string;
 }
 

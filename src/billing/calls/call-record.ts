@@ -14,40 +14,40 @@ export interface CallFacts {
   readonly requestId: string;
   readonly accountId: string;
   readonly keyId: string;
-  /** As the client named it: may be an invention of the client where the call was refused. */
+  /** As the client named it: may be an invention of the client if the call was refused. */
   readonly model: string;
-  /** The vendor of the last attempt; empty: there was none. */
+  /** The vendor of the last attempt; empty if there was none. */
   readonly vendor: string;
   readonly path: string;
   readonly stream: boolean;
   readonly status: number;
-  /** The documented word; empty: none. */
+  /** The documented word; empty if there is none. */
   readonly errorCode: string;
   readonly ending: CallEnding;
   readonly usageSource: UsageSource;
-  /** `undefined`: no consumption is known. */
+  /** Undefined if no consumption is known. */
   readonly usage: RecordedTokens | undefined;
-  /** Billable units other than tokens; `undefined`: none. */
+  /** Billable units other than tokens; undefined if there is none. */
   readonly units: UnitUsage | undefined;
   readonly costNanos: bigint;
   /** Whether the usage is charged. */
   readonly isCharged: boolean;
-  /** What the vendor charges the operator; `undefined`: not known. */
+  /** What the vendor charges the operator; undefined if unknown. */
   readonly vendorCostNanos: bigint | undefined;
-  /** `undefined`: nothing was held. */
+  /** Undefined if nothing was held. */
   readonly heldNanos: bigint | undefined;
   readonly priceVersion: string;
   readonly startedAt: Date;
   readonly durationMs: number;
-  /** 0 where no content came. */
+  /** 0 if no content came. */
   readonly firstByteMs: number;
-  /** The vendor's own id of the request; empty: it sent none. */
+  /** The vendor's own id of the request; empty if it sent none. */
   readonly upstreamRequestId: string;
   /** Members that could not be carried between two styles. */
   readonly dropped: readonly string[];
   /** The account's discount in hundredths of a percent. */
   readonly discountBp: number;
-  /** Failed attempts, and the answered one if there was a choice; `undefined`: none. */
+  /** Failed attempts, and the answered one if there was a choice; undefined if there is none. */
   readonly attempts: readonly AttemptRow[] | undefined;
 }
 
@@ -95,7 +95,7 @@ export function callRecord(facts: CallFacts): CallRow {
     second_micros: units?.seconds === undefined ? null : secondMicros(units.seconds),
     vendor_cost: facts.vendorCostNanos?.toString() ?? null,
   };
-  // Left out where there are none: records of most calls are not longer for it.
+  // Left out if there are none: records of most calls are not longer for it.
   const rare = rareColumn(usage, units);
   if (attempts === undefined && rare === undefined) return row;
   return { ...row, ...(attempts && { attempts }), ...(rare && { units: rare }) };
@@ -133,7 +133,10 @@ export function bareRecord({ ending, ...row }: CallRow): CallRow {
   });
 }
 
-/** The column `units`: quantities of units that few calls use, by their names in `uas.yaml`; `undefined`: none. */
+/**
+ * The column `units`: quantities of units that few calls use, by their names in `uas.yaml`;
+ * undefined if there is none.
+ */
 function rareColumn(
   usage: RareQuantities | undefined,
   units: RareQuantities | undefined,

@@ -22,7 +22,10 @@ export type CallRow = Omit<
   readonly vendor_cost?: string | null;
   /** Failed attempts in their order, then the answered one if there was a choice. Null or left out: none. */
   readonly attempts?: readonly AttemptRow[] | null;
-  /** Quantities of units that few calls use, by their names in `uas.yaml`. Null or left out where there are none. */
+  /**
+   * Quantities of units that few calls use, by their names in `uas.yaml`. Null or left out if there
+   * are none.
+   */
   readonly units?: Readonly<Record<string, number>> | null;
 };
 
@@ -33,11 +36,11 @@ export interface AttemptRow {
   readonly model?: string;
   /** The name of the vendor's credential. Absent in records of older versions. */
   readonly credential?: string;
-  /** The documented word. Absent: the attempt was answered. */
+  /** The documented word. Absent if the attempt was answered. */
   readonly error_code?: string;
-  /** What the failure means for routing, an AttemptFailure. Absent: the attempt was answered. */
+  /** What the failure means for routing, an AttemptFailure. Absent if the attempt was answered. */
   readonly failure?: string;
   readonly duration_ms: number;
-  /** What the vendor may charge for it, in nano-USD. Absent: nothing, or it is not known. */
+  /** What the vendor may charge for it, in nano-USD. Absent means nothing, or it is not known. */
   readonly vendor_cost?: string;
 }

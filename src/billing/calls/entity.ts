@@ -2,13 +2,14 @@
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
- * The record of a call. `ending`: CallEnding. `usageSource`: UsageSource. `errorCode`: the documented word; empty on
- * success. `cost`, `held`, `vendorCost` (what the vendor charges us, booked beside the charge): nano-USD. `dropped`: what
- * the other style could not express, comma separated. `discountBp`: the account's discount in hundredths of a percent.
- * `charged`: whether the usage was charged; else the call was free, whatever it used. `images` made, and `secondMicros`
- * (microseconds of video or audio) made: null where there can be none. `attempts`: the vendors that could not take the
- * call before another one did, a list of AttemptRow. `units`: quantities of units that few calls use, by their
- * names in `uas.yaml`; null where there are none.
+ * The record of a call. `ending`: CallEnding. `usageSource`: UsageSource. `errorCode`: the
+ * documented word; empty on success. `cost`, `held`, `vendorCost` (what the vendor charges us,
+ * booked beside the charge): nano-USD. `dropped`: what the other style could not express, comma
+ * separated. `discountBp`: the account's discount in hundredths of a percent. `charged`: whether
+ * the usage was charged; else the call was free, whatever it used. `images` made, and
+ * `secondMicros` (microseconds of video or audio) made: null if there can be none. `attempts`: the
+ * vendors that could not take the call before another one did, a list of AttemptRow. `units`:
+ * quantities of units that few calls use, by their names in `uas.yaml`; null if there are none.
  */
 export const CallEntity = defineEntity({
   name: "CallEntity",

@@ -23,7 +23,7 @@ export interface CallFeedOptions {
   readonly pool: Pool;
   /** The database. Contains a password: never logged. */
   readonly url: DatabaseAddress;
-  /** How often the registration of readers is renewed, in milliseconds. Default `watchRenewMs`. */
+  /** How often the registration of readers is renewed. Default `watchRenewMs`. */
   readonly renewMs?: number;
 }
 
@@ -40,7 +40,8 @@ export interface CallWatch extends Disposable {
   /**
    * Resolves as soon as a call is written, after `ms`, or when the signal of the watch is aborted.
    *
-   * @throws GatewayError SERVICE_UNAVAILABLE where notices may have been missed: read the list, and watch again
+   * @throws GatewayError SERVICE_UNAVAILABLE if notices may have been missed: read the list, and
+   * watch again
    */
   next(ms: number): Promise<WrittenCalls>;
 }
@@ -61,9 +62,11 @@ export class CallFeed {
   }
 
   /**
-   * Watches the calls of an account, or of all, until `signal` is aborted: those that are written from now on.
+   * Watches the calls of an account, or of all, until `signal` is aborted: those that are written
+   * from now on.
    *
-   * @throws GatewayError RATE_LIMIT_EXCEEDED where too many watch; SERVICE_UNAVAILABLE where the database is away
+   * @throws GatewayError RATE_LIMIT_EXCEEDED if too many watch; SERVICE_UNAVAILABLE if the database
+   * is away
    */
   async watch(accountId: string | undefined, signal: AbortSignal): Promise<CallWatch> {
     const account = accountId ?? allAccounts;
@@ -122,7 +125,7 @@ export class CallFeed {
   async #listen(): Promise<void> {
     const { url, renewMs = watchRenewMs } = this.#options;
     this.#timer ??= setInterval(() => {
-      // The next renewal follows soon; where the database is away, the listener reports a gap.
+      // The next renewal follows soon; if the database is away, the listener reports a gap.
       void this.#renew([...this.#readers.keys()]).catch(() => {});
     }, renewMs).unref();
     this.#listener ??= new Listener({

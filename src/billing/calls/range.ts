@@ -14,7 +14,7 @@ export interface Range {
 /**
  * Reads a range of time; without an end it ends now.
  *
- * @throws GatewayError INVALID_REQUEST where it has no beginning, or ends before it
+ * @throws GatewayError INVALID_REQUEST if it has no beginning, or ends before it
  */
 export function parseRange(
   request: { readonly fromTime?: Timestamp | undefined; readonly toTime?: Timestamp | undefined },

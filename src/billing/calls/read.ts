@@ -15,7 +15,7 @@ const windowGrowth = 4;
 /** A page of calls, newest first. */
 interface CallPage {
   readonly calls: readonly StoredCallRow[];
-  /** Empty: this is the last. */
+  /** Empty if this is the last. */
   readonly nextPageToken: string;
 }
 
@@ -52,12 +52,15 @@ export async function readCalls(
 interface Start {
   /** Below this id. */
   readonly after: string;
-  /** Not below this id: where hours were skipped, calls are few, and one hour is enough for a window. */
+  /**
+   * Not below this id: if hours were skipped, calls are few, and one hour is enough for a window.
+   */
   readonly floor: string | undefined;
 }
 
 /**
- * Skips hours without a call of an account's model or key, by the hourly sums. `undefined`: there are no more calls.
+ * Skips hours without a call of an account's model or key, by the hourly sums. Undefined if there
+ * are no more calls.
  */
 async function skipHours(
   pool: Queryable,
@@ -101,8 +104,9 @@ async function readRows(
 }
 
 /**
- * The lowest id of the next `rows` calls, where a window ends; `undefined`: fewer are left, or an index serves every
- * condition. Read before the window, so that calls that are written meanwhile shift nothing.
+ * The lowest id of the next `rows` calls, where a window ends; undefined if fewer are left, or an
+ * index serves every condition. Read before the window, so that calls that are written meanwhile
+ * shift nothing.
  */
 export async function findFloor(
   pool: Queryable,

@@ -95,7 +95,7 @@ export function receiptMessage(rows: ReceiptRows, withCost: boolean): Receipt {
 interface Recomputed {
   readonly isCharged: boolean;
   readonly lines: readonly PriceLine[];
-  /** `undefined`: the price is not known. */
+  /** Undefined if the price is not known. */
   readonly recomputed: bigint | undefined;
 }
 
@@ -137,7 +137,7 @@ function lineMessage({ unit, quantity, priceNanos, amountMillionths }: PriceLine
   });
 }
 
-/** What the platform's loss account (6) covered: its entries are negative where it paid. */
+/** What the platform's loss account (6) covered: its entries are negative if it paid. */
 function shortfallOf(entries: readonly ReceiptEntryRow[]): bigint {
   return entries
     .filter(({ account }) => account === 6)
@@ -187,9 +187,9 @@ function entryMessage(row: ReceiptEntryRow): ReceiptEntry {
 /** A call with its price, hold and entries. */
 interface ReceiptRows {
   readonly call: StoredCallRow;
-  /** The stored form of the price that the call was held with; `undefined`: nothing was held. */
+  /** The stored form of the price that the call was held with; undefined if nothing was held. */
   readonly price: CanonicalPrice | undefined;
-  /** `undefined`: nothing was held. */
+  /** Undefined if nothing was held. */
   readonly hold: HoldRow | undefined;
   readonly steps: readonly StepRow[];
   readonly entries: readonly ReceiptEntryRow[];
@@ -234,7 +234,7 @@ select txn_id, account, kind, amount, balance_after, create_time, reference from
 ) e where account in (1, 6) order by create_time, txn_id`,
 } as const;
 
-/** Reads the rows of a receipt; `undefined` where there is no such call. */
+/** Reads the rows of a receipt; `undefined` if there is no such call. */
 async function readReceipt(
   pool: Queryable,
   { accountId, callId, requestId }: ReceiptQuery,

@@ -50,7 +50,9 @@ interface CallServiceOptions {
   readonly clock: Pick<Clock, "now">;
   /** Notifies live views of written calls. */
   readonly feed: CallFeed;
-  /** The longest silence of a live view, in milliseconds: an empty message then keeps it open. Default `tailQuietMs`. */
+  /**
+   * The longest silence of a live view: an empty message then keeps it open. Default `tailQuietMs`.
+   */
   readonly quietMs?: number;
 }
 

@@ -11,11 +11,11 @@ import type { UsageHourEntity } from "./entity.ts";
 
 /** The usage to sum, and how to group it. */
 interface UsageQuery {
-  /** `undefined`: of all accounts. */
+  /** Undefined means of all accounts. */
   readonly accountId: string | undefined;
-  /** `undefined`: of all models. */
+  /** Undefined means of all models. */
   readonly model: string | undefined;
-  /** `undefined`: with all keys. */
+  /** Undefined with all keys. */
   readonly keyId: string | undefined;
   /** Milliseconds since 1970: inclusive. */
   readonly fromMs: number;

@@ -134,7 +134,7 @@ export class JournalReplay {
   }
 }
 
-/** How long to wait for a connection, in milliseconds. */
+/** How long to wait for a connection. */
 const connectTimeoutMs = 2_000;
 
 /** Which of these holds the database has or had: of old ones, the charge or the record is left. An unknown one belongs to

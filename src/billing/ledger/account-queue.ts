@@ -44,7 +44,7 @@ export interface HoldItem extends BatchHold {
   state: "waiting" | "sent" | "abandoned" | "answered";
 }
 
-/** An extension with its callers: several where later extensions have merged into it. */
+/** An extension with its callers: several if later extensions have merged into it. */
 export interface ExtendItem extends BatchExtend, Placed {
   amount: string;
   checkpoint: Checkpoint | undefined;
@@ -365,12 +365,15 @@ function rests(batch: Batch): boolean {
   return sizeOf(batch) >= rest.operations;
 }
 
-/** Takes at most `max` items: the list itself where it is short enough, otherwise its head, removed from it. */
+/**
+ * Takes at most `max` items: the list itself if it is short enough, otherwise its head, removed
+ * from it.
+ */
 function upTo<T>(list: T[], max: number): T[] {
   return list.length <= max ? list : list.splice(0, max);
 }
 
-/** Splits a batch: by kind of operation where there are several, otherwise in two halves. */
+/** Splits a batch: by kind of operation if there are several, otherwise in two halves. */
 function halves({ settles, extends: grown, holds }: Items): Items[] {
   const kinds: Items[] = [
     { ...nothing, settles },

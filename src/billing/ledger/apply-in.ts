@@ -43,7 +43,7 @@ export interface LedgerBatch {
     readonly costNanos: bigint;
     readonly record?: CallRow;
   }[];
-  /** Lifetime of the holds, in milliseconds. They are not renewed, and belong to no process. Default `holdTtlMs`. */
+  /** Lifetime of the holds. They are not renewed, and belong to no process. Default `holdTtlMs`. */
   readonly ttlMs?: number;
 }
 
@@ -51,9 +51,12 @@ export interface LedgerBatch {
 export interface LedgerVerdicts {
   readonly holds: readonly HoldVerdict[];
   readonly settles: readonly SettleVerdict[];
-  /** The account's balance, where the batch takes it below its threshold. Valid once committed. */
+  /** The account's balance, if the batch takes it below its threshold. Valid once committed. */
   readonly lowBalanceNanos: bigint | undefined;
-  /** What the account could not pay of the settlements, where that is more than 0. Valid once committed. */
+  /**
+   * What the account could not pay of the settlements, if that is more than 0. Valid once
+   * committed.
+   */
   readonly lossNanos: bigint | undefined;
 }
 

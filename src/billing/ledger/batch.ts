@@ -26,11 +26,11 @@ export interface BatchHold {
   readonly id: string;
   /** Nano-USD in decimal digits. */
   readonly amount: string;
-  /** Empty where there is none. */
+  /** Empty if there is none. */
   readonly keyId: string;
-  /** Nano-USD in decimal digits; `undefined`: no limit. */
+  /** Nano-USD in decimal digits; undefined for no limit. */
   readonly keyLimit: string | undefined;
-  /** Empty where it is not known. */
+  /** Empty if it is not known. */
   readonly requestId: string;
 }
 
@@ -81,7 +81,7 @@ export interface Batch {
 
 /** The process that sends a batch, and the lifetime of its holds. */
 export interface Sender {
-  /** The holds are recovered when this process dies; null: they only expire. */
+  /** The holds are recovered when this process dies; null means they only expire. */
   readonly nodeId: string | null;
   /** Set until the database has answered once: the first batch registers the process. */
   readonly nodeName: string | null;
@@ -90,8 +90,10 @@ export interface Sender {
 
 /** How {@link applyValues} encodes a batch. */
 export interface ApplyOptions {
-  /** Whether these operations were never sent before. The statement then skips the search for earlier ones, and fails
-   * with a duplicate key where there is one. Default false. */
+  /**
+   * Whether these operations were never sent before. The statement then skips the search for
+   * earlier ones, and fails with a duplicate key if there is one. Default false.
+   */
   readonly isFresh?: boolean;
   /** Default {@link binaryArray}. */
   readonly encode?: EncodeArray;
@@ -158,7 +160,7 @@ function holdValues(holds: readonly BatchHold[], encode: EncodeArray): (string |
   ];
 }
 
-/** The key ids of the holds; a single one where all are equal. */
+/** The key ids of the holds; a single one if all are equal. */
 function keyIdsOf(
   holds: readonly BatchHold[],
   isLimited: boolean,
@@ -176,13 +178,13 @@ function requestIdsOf(holds: readonly BatchHold[], encode: EncodeArray): string 
   return encode("text", holds, ({ requestId }) => requestId || undefined);
 }
 
-/** The verdicts of the holds in their order; `undefined`: all were admitted. */
+/** The verdicts of the holds in their order; undefined if all were admitted. */
 export function holdVerdicts(row: Row): readonly HoldVerdict[] | undefined {
   const text = row?.["hold_verdicts"];
   return typeof text === "string" ? text.split(",").map(holdVerdict) : undefined;
 }
 
-/** The verdicts of the settlements in their order; `undefined`: all were settled now. */
+/** The verdicts of the settlements in their order; undefined if all were settled now. */
 export function settleVerdicts(row: Row): readonly SettleVerdict[] | undefined {
   const text = row?.["settle_verdicts"];
   return typeof text === "string"
@@ -190,7 +192,7 @@ export function settleVerdicts(row: Row): readonly SettleVerdict[] | undefined {
     : undefined;
 }
 
-/** The verdicts of the extensions in their order; `undefined`: all were granted in full. */
+/** The verdicts of the extensions in their order; undefined if all were granted in full. */
 export function extendVerdicts(row: Row): readonly ExtendVerdict[] | undefined {
   const text = row?.["extend_verdicts"];
   if (typeof text !== "string") return undefined;
@@ -199,13 +201,15 @@ export function extendVerdicts(row: Row): readonly ExtendVerdict[] | undefined {
     .map((word) => (word === "c" ? { heldNanos: 0n, closed: true } : { heldNanos: BigInt(word) }));
 }
 
-/** The account's balance in nano-USD, where the batch took it below its threshold. */
+/** The account's balance in nano-USD, if the batch took it below its threshold. */
 export function lowBalance(row: Row): bigint | undefined {
   const low = row?.["low_balance"];
   return typeof low === "string" ? BigInt(low) : undefined;
 }
 
-/** What the account could not pay of the batch's settlements, in nano-USD, where that is more than 0. */
+/**
+ * What the account could not pay of the batch's settlements, in nano-USD, if that is more than 0.
+ */
 export function platformLoss(row: Row): bigint | undefined {
   const loss = row?.["platform_loss"];
   return typeof loss === "string" ? BigInt(loss) : undefined;

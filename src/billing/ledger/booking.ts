@@ -14,7 +14,7 @@ export interface Booking {
   /** The id of its transaction, a UUIDv7: it begins with the time of the booking. Default: by the process's own clock. */
   readonly txnId?: string;
   readonly accountId: string;
-  /** Negative only where a correction takes money away. */
+  /** Negative only if a correction takes money away. */
   readonly amountNanos: bigint;
   readonly reference: string;
   /** The charge that a refund gives back. Default: none. */
@@ -63,10 +63,12 @@ const bookSql =
 /**
  * Books money.
  *
- * @param onLowBalance called where that takes the account below its threshold. Default: nothing
- * @param audit values of an operator-log entry (`actionValues`), written in the same statement. Default: none
- * @throws GatewayError IDEMPOTENCY_KEY_REUSED where the reference was used for another booking; NOT_FOUND
- * where the account has no such charge; INSUFFICIENT_BALANCE where less is left of the charge, or available.
+ * @param onLowBalance called if that takes the account below its threshold. Default: nothing
+ * @param audit values of an operator-log entry (`actionValues`), written in the same statement.
+ * Default: none
+ * @throws GatewayError IDEMPOTENCY_KEY_REUSED if the reference was used for another booking;
+ * NOT_FOUND if the account has no such charge; INSUFFICIENT_BALANCE if less is left of the charge,
+ * or available.
  */
 export async function book(
   pool: Queryable,

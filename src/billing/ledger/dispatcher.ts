@@ -14,7 +14,7 @@ import {
 export interface Work {
   readonly statement: Statement;
   readonly values: readonly StatementValue[];
-  /** How long its source then rests before its next turn, in milliseconds. Default: it does not rest. */
+  /** How long its source then rests before its next turn. Default: it does not rest. */
   readonly restMs?: number;
   /** Called after the rest. Default: nothing. */
   rested?(): void;
@@ -22,13 +22,13 @@ export interface Work {
   sent?(): void;
   /** Called with the answer. */
   done(row: Row): void;
-  /** Called where the statement itself is at fault: it is not re-sent. */
+  /** Called if the statement itself is at fault: it is not re-sent. */
   refused(error: unknown): void;
 }
 
 /**
- * The place of a source: `idle`, or `active` while it waits for its turn, has work under way or rests, or `woken` where it was
- * woken meanwhile.
+ * The place of a source: `idle`, or `active` while it waits for its turn, has work under way or
+ * rests, or `woken` if it was woken meanwhile.
  */
 export type Turn = "idle" | "active" | "woken";
 
@@ -62,10 +62,13 @@ interface Sending {
   readonly failures: number;
 }
 
-/** The first pause before work is re-sent that the server could not do, in milliseconds. It doubles with each failure. */
+/**
+ * The first pause before work is re-sent that the server could not do. It doubles with each
+ * failure.
+ */
 const retryMs = 50;
 
-/** The longest pause, in milliseconds: a repaired database is used again after at most this. */
+/** The longest pause: a repaired database is used again after at most this. */
 const retryMaxMs = 5_000;
 
 /** Sends the work of its sources. */
@@ -198,7 +201,7 @@ export class Dispatcher {
     if (this.#blocked.delete(work) && this.#blocked.size === 0) this.#options.onUnblocked();
   }
 
-  /** The source has no work under way any more: it queues again where it was woken meanwhile. */
+  /** The source has no work under way any more: it queues again if it was woken meanwhile. */
   #finishTurn(source: WorkSource): void {
     const isWoken = source.turn === "woken";
     source.turn = "idle";

@@ -53,7 +53,7 @@ export class LeaseRenewal implements WorkSource {
     this.#due.delete(id);
   }
 
-  /** Asks for a turn where a hold is due. */
+  /** Asks for a turn if a hold is due. */
   wakeIfDue(): void {
     const first = this.#due.values().next().value;
     if (first !== undefined && first <= performance.now()) this.#onWork();

@@ -24,23 +24,26 @@ interface LedgerConnectionOptions {
   readonly onIdle: (connection: LedgerConnection) => void;
 }
 
-/** How long to wait for a connection, and for its settings, in milliseconds. */
+/** How long to wait for a connection, and for its settings. */
 const connectTimeoutMs = 2_000;
 
-/** The pause between two attempts to connect, in milliseconds: short, so that service resumes soon after an outage. */
+/**
+ * The pause between two attempts to connect: short, so that service resumes soon after an outage.
+ */
 const reconnectMs = 200;
 
 /**
- * How long a statement may go unanswered before its connection is dropped, in milliseconds. Longer than
- * the server's own limits below, so that only a server that does not answer at all reaches it.
+ * How long a statement may go unanswered before its connection is dropped. Longer than the server's
+ * own limits below, so that only a server that does not answer at all reaches it.
  */
 const answerTimeoutMs = 6_000;
 
 /**
- * A lock that is held too long fails the statement, so that one stuck account does not block a shared
- * connection. A statement whose client is gone ends soon, where the server's platform can detect that.
- * Plans are made once: planning the call of a function with 40 parameters again took 3 µs of each call's 50. Statements
- * that read tables are inside functions, whose own settings prevent sequential scans planned on an empty table.
+ * A lock that is held too long fails the statement, so that one stuck account does not block a
+ * shared connection. A statement whose client is gone ends soon, if the server's platform can
+ * detect that. Plans are made once: planning the call of a function with 40 parameters again took 3
+ * µs of each call's 50. Statements that read tables are inside functions, whose own settings
+ * prevent sequential scans planned on an empty table.
  */
 const sessionSettings = `
   set lock_timeout = '900ms'; set statement_timeout = '5s';
@@ -150,8 +153,9 @@ export function isRefused(error: unknown): boolean {
 }
 
 /**
- * Whether a repetition helps only after a change of the database: a missing right, function or table, or an error
- * that the function raises. Not so where the server is short of something or gave way to another transaction.
+ * Whether a repetition helps only after a change of the database: a missing right, function or
+ * table, or an error that the function raises. Not so if the server is short of something or gave
+ * way to another transaction.
  */
 export function isLasting(error: unknown): boolean {
   const code = sqlState(error);

@@ -291,7 +291,8 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   }
 
   onEmpty(queue: AccountQueue): void {
-    // A queue may say so twice, where it has a turn to come. Its account may have a new queue by then, which is not empty.
+    // A queue may say so twice, if it has a turn to come. Its account may have a new queue by then,
+    // which is not empty.
     if (this.#queues.get(queue.accountId) === queue) this.#queues.delete(queue.accountId);
   }
 
@@ -336,7 +337,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
     this.#warn("the database accepts the ledger's statements again", {});
   }
 
-  /** Reports the end of this process only where no hold is open: open ones must be recovered. */
+  /** Reports the end of this process only if no hold is open: open ones must be recovered. */
   async #flushAndEndNode(): Promise<void> {
     await this.flush();
     if (this.#leases.size > 0) return;

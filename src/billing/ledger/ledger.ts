@@ -20,7 +20,7 @@ export interface HoldOperation {
   readonly accountId: string;
   /** More than or equal to zero. */
   readonly amountNanos: bigint;
-  /** The key that pays: a UUID; empty where there is none. */
+  /** The key that pays: a UUID; empty if there is none. */
   readonly keyId: string;
   /** What the key may spend in its life, in nano-USD. Default: no limit. */
   readonly keyLimitNanos?: bigint;
@@ -42,9 +42,9 @@ export type HoldVerdict =
       readonly availableNanos: bigint;
       /** The hold of this id has ended already. Only a repetition sees it. */
       readonly closed?: true;
-      /** Set where the key's spend limit refused the hold: the rest of that limit, 0 or more. */
+      /** Set if the key's spend limit refused the hold: the rest of that limit, 0 or more. */
       readonly keyRemainingNanos?: bigint;
-      /** Set where a budget refused the hold. */
+      /** Set if a budget refused the hold. */
       readonly budget?: BudgetLeft;
     };
 
@@ -79,8 +79,10 @@ export interface ExtendOperation {
 
 /** The result of an extension. */
 export interface ExtendVerdict {
-  /** The amount of the hold now: at least `amountNanos` where all was granted, less where the balance or the key's limit
-   * allowed only a part. 0 where the hold has ended. */
+  /**
+   * The amount of the hold now: at least `amountNanos` if all was granted, less if the balance or
+   * the key's limit allowed only a part. 0 where the hold has ended.
+   */
   readonly heldNanos: bigint;
   /** The hold had ended, or never existed: nothing changed. */
   readonly closed?: true;
@@ -104,8 +106,8 @@ export interface Ledger {
   /**
    * Reserves money.
    *
-   * @throws GatewayError SERVICE_UNAVAILABLE where the database does not answer within
-   * {@link LedgerTimings.holdWaitMs}. A hold that was placed all the same is released automatically.
+   * @throws GatewayError SERVICE_UNAVAILABLE if the database does not answer within {@link
+   * LedgerTimings.holdWaitMs}. A hold that was placed all the same is released automatically.
    */
   hold(operation: HoldOperation): Promise<HoldVerdict>;
   /**

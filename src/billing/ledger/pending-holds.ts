@@ -2,7 +2,7 @@
 import type { HoldItem } from "./account-queue.ts";
 import { unavailable } from "./ledger.ts";
 
-/** Interval of checks for holds past their deadline, in milliseconds: together with `holdWaitMs` under 1 s. */
+/** Interval of checks for holds past their deadline: together with `holdWaitMs` under 1 s. */
 const deadlineCheckMs = 50;
 
 /** The holds that callers wait for. Rejects with a 503 those that the database does not answer in time. */

@@ -5,13 +5,13 @@ import type { PendingSettle } from "./account-queue.ts";
 import type { Journal } from "../journal/journal.ts";
 
 interface PendingSettlesOptions {
-  /** `undefined`: settlements wait for the database, however long. */
+  /** Undefined if settlements wait for the database, however long. */
   readonly journal: Journal | undefined;
   /** Whether the database is known to be away: settlements then go to the journal at once. */
   readonly isAway: () => boolean;
 }
 
-/** Interval of checks for settlements that wait too long, in milliseconds. */
+/** Interval of checks for settlements that wait too long. */
 const checkMs = 50;
 
 /** The settlements of a process that the database does not have yet. */

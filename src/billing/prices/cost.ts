@@ -12,7 +12,7 @@ type TokenUsage = Pick<
   Partial<Pick<Usage, "reasoningTokens">> &
   RareQuantities;
 
-/** Billable units other than tokens. Absent: none. */
+/** Billable units other than tokens. Absent if there is none. */
 export interface UnitUsage extends Pick<RareQuantities, CountedUnit> {
   /** Images generated. */
   readonly images?: number | undefined;
@@ -95,7 +95,7 @@ export function holdAmount(estimate: HoldEstimate): bigint {
   return (parts * payable(discountBp) + scale - 1n) / scale;
 }
 
-/** The price tier of a call with so many input tokens; `undefined`: the base price. */
+/** The price tier of a call with so many input tokens; undefined for the base price. */
 export function tierOf({ tiers = [] }: PriceConfig, inputTokens: number): PriceTier | undefined {
   return tiers.findLast(({ above }) => inputTokens > above);
 }
@@ -112,7 +112,7 @@ export function priceLines(price: PriceConfig, usage: CallUsage): PriceLine[] {
   return lines;
 }
 
-/** The token prices of a call: those of its tier, and the base price's where the tier has none. */
+/** The token prices of a call: those of its tier, and the base price's if the tier has none. */
 function tokenPrices(price: PriceConfig, inputTokens: number): TokenPrices {
   if (price.tiers === undefined) return price;
   const tier = tierOf(price, inputTokens);

@@ -28,7 +28,7 @@ export function priceVersion(price: PriceConfig): string {
 
 /** Encodes a price for storage. */
 export function canonicalPrice(price: PriceConfig): CanonicalPrice {
-  // The order is hashed, too: a new unit must be left out where it is absent, and may stand anywhere.
+  // The order is hashed, too: a new unit must be left out if it is absent, and may stand anywhere.
   const units = canonicalUnits(price, priceUnits);
   const tiers = price.tiers?.map((tier) => ({
     above: String(tier.above),

@@ -14,18 +14,20 @@ export interface PriceBook {
   /** The version of a loaded price; computed once per price object. */
   version(price: PriceConfig): string;
   /**
-   * Stores new prices of models, also future ones, with the time of the first load. Safe to repeat, and on many nodes at
-   * once.
+   * Stores new prices of models, also future ones, with the time of the first load. Safe to repeat,
+   * and on many nodes at once.
    *
-   * @throws the driver's error where the database is away.
+   * @throws the driver's error if the database is away.
    */
   load(models: Iterable<Pick<ModelConfig, "key" | "prices">>): Promise<void>;
-  /** When the model was loaded first, by any process; `undefined`: it never was. */
+  /** When the model was loaded first, by any process; undefined means it never was. */
   firstLoad(model: string): Date | undefined;
-  /** A stored price; `undefined` where there is no such version. */
+  /** A stored price; `undefined` if there is no such version. */
   find(version: string): Promise<PriceConfig | undefined>;
-  /** The cost of a usage in nano-USD at a stored price, as {@link callCost} computes it; `undefined` where there is no
-   * such version. */
+  /**
+   * The cost of a usage in nano-USD at a stored price, as {@link callCost} computes it; `undefined`
+   * if there is no such version.
+   */
   recompute(version: string, usage: CallUsage, discountBp?: number): Promise<bigint | undefined>;
 }
 
@@ -107,17 +109,22 @@ export interface Pricing {
   priceAt(model: ModelConfig, startMs: number): PriceConfig;
   /** The price in force now, for a task that is accepted now. */
   priceNow(model: ModelConfig): PriceConfig;
-  /** When the gateway first had a price for the model; `undefined`: not known. */
+  /** When the gateway first had a price for the model; undefined if unknown. */
   offeredSince(model: ModelConfig): Date | undefined;
   /** The version of a price, for the record of a call. */
   version(price: PriceConfig): string;
-  /** The amount to hold for the maximum usage of a call, in nano-USD, rounded up.
-   * @throws GatewayError INVALID_REQUEST where no account can hold that much */
+  /**
+   * The amount to hold for the maximum usage of a call, in nano-USD, rounded up.
+   * @throws GatewayError INVALID_REQUEST if no account can hold that much
+   */
   hold(price: PriceConfig, usage: MaxUsage, discountBp: number): bigint;
   /** The amount to charge, in nano-USD, rounded down. */
   cost(price: PriceConfig, usage: CallUsage, discountBp: number): bigint;
-  /** What the vendor of a route charges the operator for a call that started at `startMs`, in nano-USD, rounded down;
-   * `undefined`: not known. @param form of its images, default the most expensive; and its service tier, default the usual one */
+  /**
+   * What the vendor of a route charges the operator for a call that started at `startMs`, in
+   * nano-USD, rounded down; undefined if unknown. @param form of its images, default the most
+   * expensive; and its service tier, default the usual one
+   */
   vendorCost(
     route: RouteConfig,
     usage: CallUsage,
@@ -128,7 +135,7 @@ export interface Pricing {
 
 /** What the vendor's price of a call depends on, beside its usage. */
 export interface ServedForm extends ImageForm {
-  /** The service tier, in the vendor's word. Absent: not reported. */
+  /** The service tier, in the vendor's word. Absent if not reported. */
   readonly serviceTier?: string | undefined;
 }
 
@@ -153,7 +160,10 @@ export function createPricing(prices: PriceBook, clock: Clock): Pricing {
   };
 }
 
-/** @throws GatewayError INVALID_REQUEST where no account can hold that much: the database's column ends there */
+/**
+ * @throws GatewayError INVALID_REQUEST if no account can hold that much: the database's column ends
+ * there
+ */
 function requireHoldable(amountNanos: bigint): bigint {
   if (amountNanos <= amountNanosMax) return amountNanos;
   throw new GatewayError(

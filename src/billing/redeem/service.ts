@@ -247,7 +247,7 @@ export function newRedeemCode(): string {
   return (chars.join("").match(new RegExp(`.{${groupChars}}`, "g")) ?? []).join("-");
 }
 
-/** Normalizes a typed code: upper case, without dashes; `undefined`: the text is no code. */
+/** Normalizes a typed code: upper case, without dashes; undefined if the text is no code. */
 export function readRedeemCode(text: string): string | undefined {
   // Spaces and dashes are for the eye; O, I and L are read for what they look like.
   const plain = text.slice(0, 100).toUpperCase().replaceAll(/[\s-]/g, "");

@@ -12,7 +12,8 @@ const preambleMembers: ReadonlySet<string> = new Set(["system", "instructions"])
 const idCharsMax = 512;
 
 /**
- * The conversation of a request: by what its client says, else by its first messages; `undefined`: it has none.
+ * The conversation of a request: by what its client says, else by its first messages; undefined if
+ * it has none.
  *
  * @param headers by lower-case name
  */

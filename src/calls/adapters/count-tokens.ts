@@ -42,13 +42,15 @@ export interface CountTokensOptions {
   readonly clock: Pick<Clock, "now">;
 }
 
-/** How long a vendor may take to count, in milliseconds: an early estimate is worth more than a late count. */
+/** How long a vendor may take to count: an early estimate is worth more than a late count. */
 const countMs = 5_000;
 
-/** Size limit of a vendor's answer, in bytes. */
+/** Size limit of a vendor's answer. */
 const answerBytesMax = 64 * 1024;
 
-/** Bodies up to this length, in bytes, are parsed for an estimate: that takes at most 10 ms of the event loop. */
+/**
+ * Bodies up to this length, are parsed for an estimate: that takes at most 10 ms of the event loop.
+ */
 const parsedBytesMax = 64 * 1024;
 
 /** Assumed tokens of an image or a file: an image of the largest size that models see. */
@@ -87,7 +89,10 @@ interface CountContext {
   readonly style: TextDialect;
 }
 
-/** Asks the vendors; `undefined` where none counts in this dialect, none may be asked now, or all failed. */
+/**
+ * Asks the vendors; `undefined` if none counts in this dialect, none may be asked now, or all
+ * failed.
+ */
 async function countByVendor(
   upstream: Upstream,
   countContext: CountContext,
@@ -142,7 +147,7 @@ function guardedBody(
   return body.forVendor(vendorModel);
 }
 
-/** Reads a vendor's answer; `undefined` where it has no count. */
+/** Reads a vendor's answer; `undefined` if it has no count. */
 async function readCount(
   reply: VendorReply,
   refusal: Buffer | undefined,

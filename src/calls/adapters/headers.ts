@@ -51,7 +51,7 @@ export function vendorHeaders(
 /**
  * The headers of a reply for the client.
  *
- * @param length its length in bytes; `undefined`: it is streamed
+ * @param length its length in bytes; undefined if it is streamed
  */
 export function replyHeaders(headers: Headers, length: number | undefined): Record<string, string> {
   const relayed = forwarded(headers, relayedHeaders);
@@ -83,7 +83,7 @@ export function checkRequest({ body, query, headers }: WireRequest): void {
   }
 }
 
-/** The vendor's id of a call, from any of the headers that vendors use; empty: there is none. */
+/** The vendor's id of a call, from any of the headers that vendors use; empty if there is none. */
 export function upstreamRequestId(headers: Headers): string {
   return headers["x-request-id"] ?? headers["request-id"] ?? "";
 }

@@ -124,7 +124,7 @@ export abstract class BodyRequest extends ReadRequest<Buffer> {
     return refusalInStyle(refused, this.dialect);
   }
 
-  /** The public model name, where the vendor has another one. */
+  /** The public model name, if the vendor has another one. */
   protected publicModel({ route }: PlannedRoute): string | undefined {
     const { model } = this.body;
     return route.model === model ? undefined : model;
@@ -141,7 +141,10 @@ export function requireType({ key, type }: ModelConfig, types: readonly ModelTyp
   );
 }
 
-/** A vendor's refusal: its own body where it has the caller's form, else an error with its message (R-ERR-4). */
+/**
+ * A vendor's refusal: its own body if it has the caller's form, else an error with its message
+ * (R-ERR-4).
+ */
 export function refusalInStyle(
   { status, body, error }: VendorRefusal,
   dialect: Dialect,

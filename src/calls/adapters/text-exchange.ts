@@ -59,16 +59,18 @@ interface TextExchange<Out extends Chunk> {
 /** The result of an exchange. */
 export interface GeneratedText {
   readonly metered: Metered;
-  /** The vendor's id of the exchange; empty: it sent none. */
+  /** The vendor's id of the exchange; empty if it sent none. */
   readonly upstreamId: string;
   /** Request members that the vendor's style could not carry. */
   readonly dropped: readonly string[];
 }
 
 /**
- * Sends the request once and reads the reply. Only the signal limits the time: a long text is not a hanging vendor.
+ * Sends the request once and reads the reply. Only the signal limits the time: a long text is not a
+ * hanging vendor.
  *
- * @throws TaskRefused where nothing runs at the vendor, or its reply was invalid; HttpFailure where it is not known
+ * @throws TaskRefused if nothing runs at the vendor, or its reply was invalid; HttpFailure if it is
+ * not known
  *   whether anything runs: its cause says whether the request was sent
  */
 export async function exchangeText<Out extends Chunk>(
@@ -261,7 +263,7 @@ async function read<Out extends Chunk>(
   const metered = meter({
     reported,
     told,
-    // Estimating costs a scan: only where nobody has a figure.
+    // Estimating costs a scan: only if nobody has a figure.
     inputTokens: isCounted ? 0 : estimateInput(prepared),
     textBytes,
     uncountedTextBytes: stream?.uncountedTextBytes ?? 0,
@@ -319,14 +321,14 @@ function amountOf({ text }: ReadRequest<Chunk>, prepared: PreparedCall): Request
 
 /** Collects the text of a reply from its events, and why it ended. */
 export class TextReply {
-  /** The vendor's id of the reply; empty: it sent none. */
+  /** The vendor's id of the reply; empty if it sent none. */
   id = "";
   #stopReason: StopReason = StopReason.UNSPECIFIED;
   #stopDetail = "";
   /** The texts by the index of their part, in order. */
   readonly #texts = new Map<number, string>();
 
-  /** Adds events. @throws TaskRefused where the vendor failed */
+  /** Adds events. @throws TaskRefused if the vendor failed */
   add(events: readonly GenerateEvent[]): void {
     for (const { kind } of events) {
       if (kind.case === "start") this.id = kind.value.id;
@@ -348,7 +350,7 @@ export class TextReply {
     }
   }
 
-  /** The text of the reply. @throws TaskRefused where it is empty */
+  /** The text of the reply. @throws TaskRefused if it is empty */
   text(): string {
     const text = [...this.#texts.values()].join("").toWellFormed();
     if (text !== "") return text;

@@ -27,7 +27,8 @@ export interface TextTaskRequest {
 /**
  * Generates a text, without retries.
  *
- * @throws TaskRefused where nothing runs at the vendor; HttpFailure where that is not known: its cause says whether the
+ * @throws TaskRefused if nothing runs at the vendor; HttpFailure if that is not known: its cause
+ * says whether the
  *   request was sent
  */
 export type TextRunner = (request: TextTaskRequest) => Promise<Submitted>;
@@ -49,7 +50,7 @@ export function createTextRunner(upstream: Upstream, clock: Pick<Clock, "now">):
   };
 }
 
-/** Plans one route. @throws TaskRefused where its vendor generates no text; another vendor may */
+/** Plans one route. @throws TaskRefused if its vendor generates no text; another vendor may */
 export function plannedRoute(
   upstream: Upstream,
   {
@@ -68,7 +69,8 @@ export function plannedRoute(
 /**
  * Converts task parameters to a generation.
  *
- * @throws GatewayError INVALID_REQUEST where a message is invalid; it names members as chat completions does
+ * @throws GatewayError INVALID_REQUEST if a message is invalid; it names members as chat
+ * completions does
  */
 export function textGeneration(params: JsonObject, model: string): Generation {
   const { maxTokens, topP, responseFormat, seed, temperature, stop } = params;

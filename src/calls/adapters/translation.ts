@@ -11,7 +11,7 @@ import type { VendorRefusal } from "../pipeline/adapter.ts";
 import type { PlannedRoute } from "../../routing/planned-route.ts";
 import { memberList, memberName } from "../../core/member-list.ts";
 
-/** Finds the codec of a vendor's style. @throws Error where no vendor speaks it */
+/** Finds the codec of a vendor's style. @throws Error if no vendor speaks it */
 export function vendorDialect(dialect: Dialect | undefined): VendorDialect {
   const found = Object.entries(vendorDialects).find(([id]) => Number(id) === dialect)?.[1];
   if (found === undefined) throw new Error(`no vendor speaks dialect ${dialect}`);

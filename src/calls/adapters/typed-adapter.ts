@@ -193,7 +193,7 @@ class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
     return this.#named(this.source.end());
   }
 
-  /** Empty: a typed caller gets the thrown error. */
+  /** Empty if a typed caller gets the thrown error. */
   errorEvent(): GenerateEvent[] {
     return [];
   }

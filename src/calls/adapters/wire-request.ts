@@ -95,7 +95,7 @@ interface RequestBody {
   readonly body: Uint8Array;
   /** The outline of the client's body; `undefined` while `body` is the client's. */
   readonly sent: Outline | undefined;
-  /** The continued response, once its conversation is in the body; `undefined`: none. */
+  /** The continued response, once its conversation is in the body; undefined if there is none. */
   readonly previous: string | undefined;
   /** Bytes that the vendor has stored and its model reads. Default 0. */
   readonly storedBytes?: number;
@@ -120,7 +120,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   readonly #style: TextDialect;
   readonly #read: RequestBody;
   readonly #startMs: number;
-  /** Set only where a reply is translated for a client whose style cannot carry reasoning. */
+  /** Set only if a reply is translated for a client whose style cannot carry reasoning. */
   #collector: ReasoningCollector | undefined;
   #generation: Generation | undefined;
 
@@ -407,7 +407,7 @@ export class WireRequest extends ReadRequest<Buffer> {
     return Math.max(1, mediaTokens + estimateTokens(Math.max(0, bytes - mediaBytes)));
   }
 
-  /** The decoded request: decoded once, and only where a vendor speaks another style. */
+  /** The decoded request: decoded once, and only if a vendor speaks another style. */
   #decoded(): Generation {
     const { platformAliases } = this.#options.request;
     const { outline } = this.text;
@@ -437,7 +437,9 @@ function secondsOf(timeMs: number): number {
   return Math.floor(timeMs / 1_000);
 }
 
-/** Where a vendor has stored a response: `vendor`, or `vendor#credential` where the vendor has several. */
+/**
+ * Where a vendor has stored a response: `vendor`, or `vendor#credential` if the vendor has several.
+ */
 function storageOf({ route, credential }: PlannedRoute): string {
   return credential === undefined ? route.vendor : `${route.vendor}#${credential}`;
 }

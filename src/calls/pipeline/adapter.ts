@@ -26,22 +26,26 @@ export interface RequestSummary extends RequestLength {
   readonly choices: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage;
-  /** The most images that can be charged, where the vendor bills megapixels and the request leaves the size open.
-   * Default: those of `units`. */
+  /**
+   * The most images that can be charged, if the vendor bills megapixels and the request leaves the
+   * size open. Default: those of `units`.
+   */
   readonly maxImages?: number | undefined;
   /** The form of the requested images. Default: the vendor chooses. */
   readonly imageForm?: ImageForm;
 }
 
-/** A piece of a reply for the caller: bytes or events. Empty: nothing yet. */
+/** A piece of a reply for the caller: bytes or events. Empty means nothing yet. */
 export type Chunk = { readonly length: number };
 
 /** A complete reply for the caller. */
 export interface WholeReply<Out> {
   readonly body: Out;
   readonly usage: Usage | undefined;
-  /** The gateway's estimate, where the reply reports it in place of the vendor's usage: it is what is charged. Default:
-   * the reply does not. */
+  /**
+   * The gateway's estimate, if the reply reports it in place of the vendor's usage: it is what is
+   * charged. Default: the reply does not.
+   */
   readonly estimated?: Usage | undefined;
   readonly textBytes: number;
   /** Billable units other than tokens. Default: none. */
@@ -59,7 +63,7 @@ export interface ReplyStream<Out> {
   pushUntil?(pieces: readonly Buffer[], textBytesMax: number): Out;
   readonly unread?: Buffer | undefined;
   end(): Out;
-  /** The event that ends a failed stream; empty where the failure is thrown instead. */
+  /** The event that ends a failed stream; empty if the failure is thrown instead. */
   errorEvent(error: GatewayError): Out;
   /** Ends an unfinished reply as if it had reached its token limit. */
   stop(usage: Usage | undefined): Out;
@@ -88,9 +92,15 @@ export interface ReplyStream<Out> {
 export interface CostWriter<Out> {
   /** A complete reply with its cost. */
   whole(body: Out, cost: string): Out;
-  /** The next piece of a stream; returns what can go out now. @param cost with the last piece; `undefined`: more comes */
+  /**
+   * The next piece of a stream; returns what can go out now. @param cost with the last piece;
+   * undefined if more comes
+   */
   write(out: Out, cost: string | undefined): Out;
-  /** What is still held back; empty: nothing. @param cost `undefined`: not known, it stays as it is */
+  /**
+   * What is still held back; empty if there is nothing. @param cost `undefined`: not known, it
+   * stays as it is
+   */
   rest(cost: string | undefined): Out;
 }
 
@@ -110,7 +120,7 @@ export interface ReplyHead {
 export interface VendorRefusal {
   readonly status: number;
   readonly body: Buffer;
-  /** The error for the caller, where the body is not passed on. */
+  /** The error for the caller, if the body is not passed on. */
   readonly error: GatewayError;
 }
 
@@ -130,7 +140,10 @@ export abstract class CallAdapter<Out extends Chunk> {
   /** Reads the request. @throws GatewayError INVALID_REQUEST */
   abstract read(): ReadRequest<Out>;
 
-  /** The model of a request that {@link read} refused, for its call record; empty where none can be read. */
+  /**
+   * The model of a request that {@link read} refused, for its call record; empty if none can be
+   * read.
+   */
   abstract modelName(): string;
 }
 
@@ -164,28 +177,33 @@ export abstract class ReadRequest<Out extends Chunk> {
   get readsPrompt(): boolean {
     return false;
   }
-  /** The preferred dialect for vendors; `undefined`: any. */
+  /** The preferred dialect for vendors; undefined for any. */
   abstract readonly dialect: Dialect | undefined;
-  /** The operation of the vendor; `undefined`: text generation. */
+  /** The operation of the vendor; undefined means text generation. */
   readonly operation: OperationName | undefined = undefined;
   /** The query to pass on, without its question mark. */
   readonly query: string = "";
   /** Whether every request of the style must name an output limit. The limit then says nothing about the expected
    * length. Default false. */
   readonly isLimitRequired: boolean = false;
-  /** Whether the vendor completes and bills the reply, whoever disconnects: it is then read to its end, except where the
-   * vendor's `on_disconnect` is `abort`. Default false. */
+  /**
+   * Whether the vendor completes and bills the reply, whoever disconnects: it is then read to its
+   * end, except if the vendor's `on_disconnect` is `abort`. Default false.
+   */
   readonly isReadToEnd: boolean = false;
   /** Members of the reply that the caller's style could not carry. */
   readonly droppedOfReply: readonly string[] = [];
-  /** Whether the request may be sent again after a failure: not where a job may be running (R-ERR-5). Default true. */
+  /**
+   * Whether the request may be sent again after a failure: not if a job may be running (R-ERR-5).
+   * Default true.
+   */
   readonly isRepeatable: boolean = true;
   /** What the request says about routing. Default: nothing. */
   readonly wishes: RoutingWishes = noWishes;
-  /** The public name of the model that answered, where it is not the requested one. */
+  /** The public name of the model that answered, if it is not the requested one. */
   answeredBy: string | undefined;
 
-  /** The conversation that the request belongs to; `undefined`: none is recognised. */
+  /** The conversation that the request belongs to; undefined if none is recognised. */
   conversation(): ConversationId | undefined {
     return undefined;
   }
@@ -193,17 +211,22 @@ export abstract class ReadRequest<Out extends Chunk> {
   /** Checks that the model is of the right kind. @throws GatewayError INVALID_REQUEST */
   checkModel(_model: ModelConfig): void {}
 
-  /** The routes that can serve the request; `undefined`: all whose vendors speak a dialect. */
+  /** The routes that can serve the request; undefined for all whose vendors speak a dialect. */
   plan(): readonly PlannedRoute[] | undefined {
     return undefined;
   }
 
-  /** Resolves references to stored responses, items or reasoning; `undefined`: the request has none. */
+  /**
+   * Resolves references to stored responses, items or reasoning; undefined if the request has none.
+   */
   recall(_routes: readonly PlannedRoute[]): Promise<Recalled<Out>> | undefined {
     return undefined;
   }
 
-  /** Encodes the request for a vendor. @throws GatewayError INVALID_REQUEST where the vendor's style cannot carry it */
+  /**
+   * Encodes the request for a vendor. @throws GatewayError INVALID_REQUEST if the vendor's style
+   * cannot carry it
+   */
   abstract prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall;
 
   /** Whether a reply is streamed. */
@@ -224,7 +247,7 @@ export abstract class ReadRequest<Out extends Chunk> {
   /**
    * Reads a streamed reply.
    *
-   * @param price what the call is charged by; absent where the reader of the stream charges nothing
+   * @param price what the call is charged by; absent if the reader of the stream charges nothing
    */
   abstract stream(planned: PlannedRoute, reply: VendorReply, price?: PriceConfig): ReplyStream<Out>;
 
@@ -246,7 +269,8 @@ export abstract class ReadRequest<Out extends Chunk> {
   abstract refusal(refused: VendorRefusal, planned: PlannedRoute): Out | GatewayError;
 
   /**
-   * Stores what a later request may refer to, before the caller gets the end of the reply; `undefined`: nothing.
+   * Stores what a later request may refer to, before the caller gets the end of the reply;
+   * undefined if there is nothing.
    *
    * @param last the last piece for the caller
    */
@@ -254,7 +278,7 @@ export abstract class ReadRequest<Out extends Chunk> {
     return undefined;
   }
 
-  /** What writes the cost into the reply; `undefined`: the caller did not ask for it. */
+  /** What writes the cost into the reply; undefined if the caller did not ask for it. */
   costWriter(): CostWriter<Out> | undefined {
     return undefined;
   }

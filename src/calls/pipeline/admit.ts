@@ -12,7 +12,10 @@ export interface Admitted<Out extends Chunk> {
   readonly deps: PipelineDeps;
 }
 
-/** Admits a call, which then counts as running. @throws GatewayError SERVICE_UNAVAILABLE where it does not */
+/**
+ * Admits a call, which then counts as running. @throws GatewayError SERVICE_UNAVAILABLE if it does
+ * not
+ */
 export function admit<Out extends Chunk>(
   adapter: CallAdapter<Out>,
   { callId, context, deps }: CallToAdmit,

@@ -35,7 +35,7 @@ export class Call implements CallFacts {
   errorCode = "";
   ending: CallEnding = CallEnding.UNSPECIFIED;
   usage: Usage | undefined;
-  /** Billable units other than tokens; `undefined`: none. */
+  /** Billable units other than tokens; undefined if there is none. */
   units: UnitUsage | undefined;
   usageSource: UsageSource = UsageSource.UNSPECIFIED;
   costNanos = 0n;
@@ -43,19 +43,21 @@ export class Call implements CallFacts {
   implausibleNanos = 0n;
   /** Whether the usage is charged. */
   isCharged = false;
-  /** What the vendor charges the operator; `undefined`: not known. */
+  /** What the vendor charges the operator; undefined if unknown. */
   vendorCostNanos: bigint | undefined;
   /** Set once money is held: the call must then be settled. */
   heldNanos: bigint | undefined;
-  /** The verdict of limits of rate or concurrency: a call that they admit must be ended towards them. `undefined`: there
-   * are none. */
+  /**
+   * The verdict of limits of rate or concurrency: a call that they admit must be ended towards
+   * them. Undefined if there are none.
+   */
   limiting: Promise<Ticket | LimitRefusal> | undefined;
-  /** What is left of these limits, as headers of the reply; `undefined`: there are none. */
+  /** What is left of these limits, as headers of the reply; undefined if there are none. */
   limitHeaders: Readonly<Record<string, string>> | undefined;
   /** Whether budgets limit the call: it may cost only what is held. */
   isBudgeted = false;
   priceVersion = "";
-  /** The price of the service tier that it is charged by. Absent: the price of the call. */
+  /** The price of the service tier that it is charged by. Absent for the price of the call. */
   tierPrice: PriceConfig | undefined;
   upstreamRequestId = "";
   /** Request members that the vendor's style could not carry, and reply members that the caller's could not. */
@@ -64,7 +66,7 @@ export class Call implements CallFacts {
   readonly #startMs = performance.now();
   #firstByteMs = 0;
   #attemptMs = 0;
-  /** Failed attempts, and the answered one if there was a choice; `undefined`: none. */
+  /** Failed attempts, and the answered one if there was a choice; undefined if there is none. */
   #attempts: AttemptRow[] | undefined;
   #failedMs = 0;
   #answeredMs = 0;
@@ -84,7 +86,8 @@ export class Call implements CallFacts {
   /**
    * Records a failed attempt, whether a request was sent or not.
    *
-   * @param possibleCostNanos what its vendor may charge for it; `undefined`: nothing, or it is not known
+   * @param possibleCostNanos what its vendor may charge for it; undefined means nothing, or it is
+   * not known
    */
   failed(
     { route, credential }: Destination,
@@ -182,7 +185,7 @@ export class Call implements CallFacts {
     return this.#attemptMs - this.#startMs + after;
   }
 
-  /** Failed attempts, and the answered one if there was a choice; `undefined`: none. */
+  /** Failed attempts, and the answered one if there was a choice; undefined if there is none. */
   get attempts(): readonly AttemptRow[] | undefined {
     return this.#attempts;
   }

@@ -21,7 +21,7 @@ import { chargeablePart, isPlausible, limitTokensOf, plausibleFacts } from "./pl
 export type Chargeable<Out extends Chunk> = Held<Out> &
   Partial<Pick<Opened<Out>, "planned" | "reply">>;
 
-/** Sets the final usage and cost of a call; at once where the vendor reported its usage. */
+/** Sets the final usage and cost of a call; at once if the vendor reported its usage. */
 export function chargeAtEnd<Out extends Chunk>(
   chargeable: Chargeable<Out>,
   connection: Connection,
@@ -50,7 +50,7 @@ function withVendor<Out extends Chunk>(
   return { ...chargeable, planned: asked };
 }
 
-/** Estimates the usage where the vendor reported none; `undefined`: it did, or nothing is charged. */
+/** Estimates the usage if the vendor reported none; undefined if it did, or nothing is charged. */
 function estimate<Out extends Chunk>(
   { tokens, reply, routes }: Chargeable<Out>,
   { connection, isInputOwed, isCautious }: EstimateOptions,
@@ -158,7 +158,10 @@ function priceOfTier<Out extends Chunk>(
   return dearest;
 }
 
-/** The price of the images that were made, where the vendor chose their size or quality. Never above that of the hold. */
+/**
+ * The price of the images that were made, if the vendor chose their size or quality. Never above
+ * that of the hold.
+ */
 function priceOfMade<Out extends Chunk>(
   { call, price, imagePrices, planned, deps: { pricing } }: Chargeable<Out>,
   form: ImageForm,

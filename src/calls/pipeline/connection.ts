@@ -14,7 +14,7 @@ export class Connection {
   readonly client: DisconnectHandler;
   /** Request members that the style of the last attempt could not carry. */
   dropped: readonly string[] = [];
-  /** The route of the last attempt; `undefined`: none was made. */
+  /** The route of the last attempt; undefined if none was made. */
   asked: PlannedRoute | undefined;
   /** A stream of which nothing was delivered yet: what a client that disconnects then is charged for. */
   unfinished: object | undefined;
@@ -25,7 +25,7 @@ export class Connection {
     this.client = new DisconnectHandler({ call, client: context.signal, detached: deps.detached });
   }
 
-  /** The route and credential that answered; `undefined`: none did. */
+  /** The route and credential that answered; undefined if none did. */
   get destination(): Destination | undefined {
     return this.#open?.destination;
   }

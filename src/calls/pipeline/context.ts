@@ -22,7 +22,10 @@ import type { MonitoredStreams } from "./hold-monitor.ts";
 export interface CallContext {
   readonly caller: KeyCaller;
   readonly requestId: string;
-  /** Background requests with the same key return the same response. Absent: each request creates one. */
+  /**
+   * Background requests with the same key return the same response. Absent for each request creates
+   * one.
+   */
   readonly idempotencyKey?: string | undefined;
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly signal: CancelSignal;

@@ -54,7 +54,7 @@ export class CostReport<Out extends Chunk> {
       if (delivery.monitor?.isUsedUp !== true) {
         const charging = chargeAtEnd(this.#opened, connection);
         if (charging !== undefined) await charging;
-        // The ledger would charge less than reported where neither hold nor balance covers it.
+        // The ledger would charge less than reported if neither hold nor balance covers it.
         await clampToHold(this.#opened);
       }
       delivery.isCostReported = true;

@@ -10,8 +10,9 @@ import { clampCall } from "./hold-monitor.ts";
 import type { Held } from "./hold.ts";
 
 /**
- * Ensures that a complete reply can be paid for before it is delivered: where it costs more than hold and slack, the
- * hold grows. A reply that the hold cannot cover is not delivered, and nothing is charged.
+ * Ensures that a complete reply can be paid for before it is delivered: if it costs more than hold
+ * and slack, the hold grows. A reply that the hold cannot cover is not delivered, and nothing is
+ * charged.
  *
  * @param costNanos the cost of the reply
  * @throws GatewayError INSUFFICIENT_BALANCE

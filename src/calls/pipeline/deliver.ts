@@ -22,10 +22,10 @@ interface Deliverance {
 }
 
 /**
- * Delivers a reply. A failed stream ends with the error event of its style; where the style has none, the failure is
- * thrown.
+ * Delivers a reply. A failed stream ends with the error event of its style; if the style has none,
+ * the failure is thrown.
  *
- * @returns `undefined` where a whole reply was sent at once: nothing is to be waited for
+ * @returns `undefined` if a whole reply was sent at once: nothing is to be waited for
  * @throws GatewayError
  */
 export function deliver<Out extends Chunk>(
@@ -154,7 +154,7 @@ interface RelayContext<Out extends Chunk> {
   readonly sink: Sink<Out>;
   readonly monitor: HoldMonitor;
   readonly connection: Connection;
-  /** Reports the cost; `undefined`: the caller did not ask for it. */
+  /** Reports the cost; undefined if the caller did not ask for it. */
   readonly costReport: CostReport<Out> | undefined;
 }
 
@@ -242,8 +242,8 @@ async function drain<Out extends Chunk>(
 }
 
 /**
- * Stores what a later request may refer to; `undefined`: nothing. A failure is only logged: the reply itself is
- * complete.
+ * Stores what a later request may refer to; undefined if there is nothing. A failure is only
+ * logged: the reply itself is complete.
  */
 function store<Out extends Chunk>(
   { call, request, planned, deps }: Opened<Out>,
@@ -263,7 +263,10 @@ interface FailureContext<Out extends Chunk> extends Omit<RelayContext<Out>, "mon
   readonly error: unknown;
 }
 
-/** Ends a stream that failed with its style's error event. @throws GatewayError where the style has none */
+/**
+ * Ends a stream that failed with its style's error event. @throws GatewayError if the style has
+ * none
+ */
 async function fail<Out extends Chunk>(
   { call, context, deps }: Opened<Out>,
   reply: StreamReply<Out>,
@@ -283,7 +286,7 @@ interface HeadFacts {
   readonly length: number | undefined;
   readonly dropped: readonly string[];
   readonly isDetached: boolean;
-  /** What the call costs in USD; absent: the caller did not ask, or it is not known yet. */
+  /** What the call costs in USD; absent if the caller did not ask, or it is not known yet. */
   readonly cost?: string | undefined;
 }
 

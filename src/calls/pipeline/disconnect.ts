@@ -161,9 +161,10 @@ export class DetachedReplies {
   }
 
   /**
-   * Detaches a reply: its vendor is stopped after `detachedReadMs`, at the latest after {@link detachedReplyMs}.
+   * Detaches a reply: its vendor is stopped after `detachedReadMs`, at the latest after {@link
+   * detachedReplyMs}.
    *
-   * @returns false where there are too many, or the gateway is stopping
+   * @returns false if there are too many, or the gateway is stopping
    */
   begin(vendor: CancelSource, detachedReadMs: number): boolean {
     if (!this.#isOpen || this.#running.size >= detachedRepliesMax) return false;
@@ -173,7 +174,7 @@ export class DetachedReplies {
     return true;
   }
 
-  /** Removes a reply that has ended; harmless where it was never detached. */
+  /** Removes a reply that has ended; harmless if it was never detached. */
   end(vendor: CancelSource): void {
     clearTimeout(this.#running.get(vendor));
     this.#running.delete(vendor);

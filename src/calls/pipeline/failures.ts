@@ -1,4 +1,4 @@
-/** The errors that callers get where a call cannot be served. */
+/** The errors that callers get if a call cannot be served. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { GatewayStopping } from "../../core/caller.ts";
 import { UnreadableReplyError } from "../../wire/json/value.ts";
@@ -31,7 +31,7 @@ export interface TooLong {
   /** The public name of the model. */
   readonly model: string;
   readonly inputTokens: number;
-  /** The output limit of the request. `undefined`: it has none. */
+  /** The output limit of the request. Undefined if it has none. */
   readonly maxOutputTokens: number | undefined;
   /** The longest request, with its reply, that any route of the model takes, in tokens. Infinity: not known. */
   readonly contextTokens: number;

@@ -61,9 +61,11 @@ export class HoldMonitor implements Placed {
   #isUsedUp = false;
   /** Another process has ended the hold, because it took this process for dead. */
   #isClosed = false;
-  /** The wait of an event for the ledger's next answer; `undefined`: none waits. */
+  /** The wait of an event for the ledger's next answer; undefined if none waits. */
   #answered: PromiseWithResolvers<void> | undefined;
-  /** The reader's wait for the answer to the last request; `undefined`: it has not waited for that. */
+  /**
+   * The reader's wait for the answer to the last request; undefined if it has not waited for that.
+   */
   #wait: { readonly over: Promise<void>; end(): void; isOver: boolean } | undefined;
 
   constructor(options: HoldMonitorOptions) {
@@ -191,7 +193,7 @@ export class HoldMonitor implements Placed {
     const { id, accountId } = call.start;
     this.#requestedMs = this.#nowMs;
     this.#dueMs = this.#nowMs + checkpointMs;
-    // The record that recovery writes where this process dies.
+    // The record that recovery writes if this process dies.
     const record = { ...callRecord(call), ending: CallEnding.GATEWAY_LOST };
     const checkpointNanos = call.costNanos;
     ledger.extend({ id, accountId, amountNanos, checkpointNanos, record }).then(
@@ -240,7 +242,9 @@ export class HoldMonitor implements Placed {
   }
 }
 
-/** From how much text on an event is not delivered without the ledger's answer, in bytes: about 1,000 tokens. */
+/**
+ * From how much text on an event is not delivered without the ledger's answer: about 1,000 tokens.
+ */
 const longEventBytes = 4_096;
 
 /** Begins a wait of at most {@link extendWaitMs}. */
@@ -270,7 +274,7 @@ export class MonitoredStreams {
     this.#timer ??= setInterval(() => this.check(performance.now()), streamCheckMs).unref();
   }
 
-  /** Removes the monitor of an ended stream; harmless where it was never added. */
+  /** Removes the monitor of an ended stream; harmless if it was never added. */
   delete(monitor: HoldMonitor): void {
     if (!this.#monitors.delete(monitor) || this.#monitors.size > 0) return;
     clearInterval(this.#timer);

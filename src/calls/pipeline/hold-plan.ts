@@ -95,12 +95,12 @@ export class HoldGrowth {
     return this.#heldNanos;
   }
 
-  /** Whether the hold can be used up; false where output costs nothing. */
+  /** Whether the hold can be used up; false if output costs nothing. */
   get canRunOut(): boolean {
     return this.#plan.stepNanos > 0n;
   }
 
-  /** Whether a reply of this cost must stop where the hold cannot grow. */
+  /** Whether a reply of this cost must stop if the hold cannot grow. */
   isUsedUp(costNanos: bigint): boolean {
     if (!this.canRunOut) return false;
     const slackNanos = this.#isFull ? this.#plan.slackNanos : 0n;

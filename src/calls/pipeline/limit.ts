@@ -14,15 +14,16 @@ export interface Limiting {
   /** Whether it must be known before money is held. Far below the limits it need not: a call that is refused all the same
    * gives its hold back. */
   readonly isFirst: boolean;
-  /** Rejects where the call is refused. */
+  /** Rejects if the call is refused. */
   readonly admitted: Promise<void>;
 }
 
 /**
- * Admits a call within its limits. Its tokens are reserved at their upper bound until {@link endLimits}.
+ * Admits a call within its limits. Its tokens are reserved at their upper bound until {@link
+ * endLimits}.
  *
- * @returns `undefined` where the call has no limits: nothing is to be waited for. `admitted` rejects with
- * RATE_LIMIT_EXCEEDED, or with SERVICE_UNAVAILABLE where the limits cannot be checked
+ * @returns `undefined` if the call has no limits: nothing is to be waited for. `admitted` rejects
+ * with RATE_LIMIT_EXCEEDED, or with SERVICE_UNAVAILABLE if the limits cannot be checked
  */
 export function limit<Out extends Chunk>(quoted: Quoted<Out>): Limiting | undefined {
   const { call, context, model, tokens, planFor, deps } = quoted;
@@ -75,7 +76,7 @@ export function endLimits(
   );
 }
 
-/** The limits of a call; `undefined`: there are none, as for nearly every installation. */
+/** The limits of a call; undefined if there are none, as for nearly every installation. */
 function subjectsOf(
   { keyId, accountId, keyRates, accountRates }: KeyCaller,
   model: string,
@@ -140,7 +141,7 @@ function ticketHeaders({ subjects, used }: Ticket, clock: Clock): Record<string,
   return limitHeaders(all, windowMs, clock);
 }
 
-/** When all of what was used has left the window, in milliseconds. */
+/** When all of what was used has left the window. */
 const windowMs = 65_000;
 
 interface Limited {

@@ -10,25 +10,28 @@ import { estimateTokens } from "../../tokens/estimate.ts";
 
 /** The facts of a reply that ended, completely or not. */
 export interface Delivered {
-  /** The usage that the vendor reported; `undefined`: none. */
+  /** The usage that the vendor reported; undefined if there is none. */
   readonly reported: Usage | undefined;
-  /** The gateway's estimate that the reply reported to the client: it is charged as it is. Absent: none. */
+  /**
+   * The gateway's estimate that the reply reported to the client: it is charged as it is. Absent if
+   * there is none.
+   */
   readonly told?: Usage | undefined;
-  /** The counted or estimated input tokens, used only where the vendor reported nothing. Default 0. */
+  /** The counted or estimated input tokens, used only if the vendor reported nothing. Default 0. */
   readonly inputTokens?: number;
-  /** The counted output tokens. Absent: not counted, so they are estimated from `textBytes`. */
+  /** The counted output tokens. Absent if not counted, so they are estimated from `textBytes`. */
   readonly outputTokens?: number | undefined;
   /** Bytes of generated text received. */
   readonly textBytes: number;
   /** Of those, the bytes that came after {@link reported}, which does not count them. Default 0. */
   readonly uncountedTextBytes?: number;
-  /** The text of a reply whose client disconnected. Absent: the client did not. */
+  /** The text of a reply whose client disconnected. Absent if the client did not. */
   readonly stopped?: StoppedText | undefined;
   /** Whether the reply reached its end; else a reported figure may be too low. */
   readonly isComplete: boolean;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage | undefined;
-  /** What the call is charged by. Absent: not known where tokens alone are metered. */
+  /** What the call is charged by. Absent if not known where tokens alone are metered. */
   readonly price?: PriceConfig;
   /** Whether the input is charged even without content, because the vendor reads it for a client that disconnected
    * (R-MON-11). Default false. */
@@ -55,14 +58,17 @@ export interface Metered {
   readonly units?: UnitUsage | undefined;
   /** Whether the usage is charged. */
   readonly isCharged: boolean;
-  /** The vendor's own figures, where they cannot be true: `usage` is the part that is charged. Absent: they can. */
+  /**
+   * The vendor's own figures, if they cannot be true: `usage` is the part that is charged. Absent
+   * if they can.
+   */
   readonly implausible?: Usage | undefined;
 }
 
 /**
- * Returns the vendor's figures where it reported any, else the gateway's; text that came after the figures is estimated
- * and added. A reply without content is free, unless it has results of tools or a written cache, the request asked for
- * no text, or its client disconnected.
+ * Returns the vendor's figures if it reported any, else the gateway's; text that came after the
+ * figures is estimated and added. A reply without content is free, unless it has results of tools
+ * or a written cache, the request asked for no text, or its client disconnected.
  */
 export function meter(delivery: Delivered): Metered {
   const { reported, inputTokens = 0, textBytes, isComplete, isTextRequested = true } = delivery;
@@ -93,11 +99,13 @@ export function meter(delivery: Delivered): Metered {
   return { usage, source: UsageSource.ESTIMATED, isCharged: true };
 }
 
-/** The longest average piece that is taken for one token, in bytes: that of nearly all texts is shorter. */
+/** The longest average piece that is taken for one token: that of nearly all texts is shorter. */
 const singleTokenBytesMax = 6;
 
-/** Bytes per token where pieces have several: JSON, code and most languages have at least as many with the tokenizers of
- * docs/tokens.md. */
+/**
+ * Bytes per token if pieces have several: JSON, code and most languages have at least as many with
+ * the tokenizers of docs/tokens.md.
+ */
 const stoppedBytesPerToken = 2.5;
 
 function estimateDelivered(bytes: number, stopped: StoppedText | undefined): number {
@@ -132,9 +140,10 @@ export function meterInput(delivered: Delivered): Metered {
 }
 
 /**
- * Keeps a usage within what its request asked for. A vendor that runs more tools than it may, or tools and audio without
- * being asked, is not the customer's concern: audio then counts as text. Images count as images in any case: some models
- * make them without being asked. Returns the same object where there is nothing of it, as for nearly every call.
+ * Keeps a usage within what its request asked for. A vendor that runs more tools than it may, or
+ * tools and audio without being asked, is not the customer's concern: audio then counts as text.
+ * Images count as images in any case: some models make them without being asked. Returns the same
+ * object if there is nothing of it, as for nearly every call.
  *
  * @param units tools that were counted in the reply, for vendors whose usage does not have them
  */

@@ -43,7 +43,7 @@ interface Opening<Out extends Chunk> {
   readonly attempts: Attempts;
   /** Whether another route, credential or model may serve the call. */
   readonly hasAlternatives: boolean;
-  /** Ends silent attempts; `undefined`: the HTTP client does. */
+  /** Ends silent attempts; undefined if the HTTP client does. */
   readonly silence: Silence | undefined;
 }
 
@@ -312,7 +312,7 @@ class HeldAmount implements RequestAmount {
   }
 }
 
-/** The key of the conversation that a call belongs to; `undefined`: none is recognised. */
+/** The key of the conversation that a call belongs to; undefined if none is recognised. */
 function conversationOf<Out extends Chunk>({ request, call }: Held<Out>): string | undefined {
   const id = request.conversation();
   if (id === undefined) return undefined;
@@ -330,7 +330,10 @@ function isSilenceTimed<Out extends Chunk>(
   return request.text.stream || (request.operation === undefined && hasAlternatives);
 }
 
-/** What the vendor may charge for an attempt that was abandoned, in nano-USD; `undefined`: nothing, or it is not known. */
+/**
+ * What the vendor may charge for an attempt that was abandoned, in nano-USD; undefined means
+ * nothing, or it is not known.
+ */
 function possibleCost<Out extends Chunk>(
   { tokens, call, deps }: Held<Out>,
   { planned }: Destination,

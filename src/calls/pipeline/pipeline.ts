@@ -37,9 +37,11 @@ export interface CallResult {
 }
 
 /**
- * Runs a call and pushes its reply into a sink. Resolves when the reply was sent; the settlement runs on by itself.
+ * Runs a call and pushes its reply into a sink. Resolves when the reply was sent; the settlement
+ * runs on by itself.
  *
- * @throws GatewayError where the sink got no error event: before the head, and in styles without error events
+ * @throws GatewayError if the sink got no error event: before the head, and in styles without error
+ * events
  */
 export async function runCall<Out extends Chunk>(
   adapter: CallAdapter<Out>,

@@ -31,12 +31,15 @@ export interface PlausibleFacts {
 interface ComparedCall extends Pick<PlausibleFacts, "inputTokens" | "maxTokens" | "textBytes"> {
   readonly request: Pick<ReadRequest<Chunk>, "text" | "refersToStored">;
   readonly model: Pick<ModelConfig, "isReasoning" | "maxOutputTokens">;
-  /** The route that answered; `undefined`: not known. */
+  /** The route that answered; undefined if unknown. */
   readonly route: Pick<RouteConfig, "maxContext"> | undefined;
   readonly features: BilledFeatures | undefined;
 }
 
-/** Gathers the facts of a call. @param call `maxTokens`: what counts where the request has no output limit */
+/**
+ * Gathers the facts of a call. @param call `maxTokens`: what counts if the request has no output
+ * limit
+ */
 export function plausibleFacts(call: ComparedCall): PlausibleFacts {
   const { request, inputTokens, model, route, features, textBytes } = call;
   const limitTokens = limitTokensOf(request);
@@ -51,7 +54,7 @@ export function plausibleFacts(call: ComparedCall): PlausibleFacts {
   };
 }
 
-/** The output limit of a request, of all choices together; `undefined`: it has none. */
+/** The output limit of a request, of all choices together; undefined if it has none. */
 export function limitTokensOf({ text }: { readonly text: RequestSummary }): number | undefined {
   return text.maxOutputTokens === undefined ? undefined : text.maxOutputTokens * text.choices;
 }

@@ -28,11 +28,13 @@ export interface Quoted<Out extends Chunk> extends ReadCall<Out> {
   readonly routes: readonly PlannedRoute[];
   /** The routes of each model that takes the call when those all fail, in order. */
   readonly fallbacks: readonly (readonly PlannedRoute[])[];
-  /** The request for the first route, encoded before money is held, so that an invalid request costs no hold;
-   * `undefined`: that route's vendor is not configured. */
+  /**
+   * The request for the first route, encoded before money is held, so that an invalid request costs
+   * no hold; undefined means that route's vendor is not configured.
+   */
   readonly first: PreparedCall | undefined;
   readonly price: PriceConfig;
-  /** The price with its table of images, of which `price` is one. Absent: it has none. */
+  /** The price with its table of images, of which `price` is one. Absent if it has none. */
   readonly imagePrices?: PriceConfig | undefined;
   readonly tokens: RequestTokens;
   /** Plans the hold for this many input tokens. */
@@ -42,7 +44,7 @@ export interface Quoted<Out extends Chunk> extends ReadCall<Out> {
 /**
  * Quotes a call; at once, unless the request refers to what is stored.
  *
- * @throws GatewayError INVALID_REQUEST where no vendor of the model can serve it
+ * @throws GatewayError INVALID_REQUEST if no vendor of the model can serve it
  */
 export function quote<Out extends Chunk>(
   readCall: ReadCall<Out>,
@@ -137,9 +139,10 @@ function quoteRoutes<Out extends Chunk>(
 }
 
 /**
- * Prepares the request for the first route that can serve it, and leaves out the routes before that one.
+ * Prepares the request for the first route that can serve it, and leaves out the routes before that
+ * one.
  *
- * @throws GatewayError INVALID_REQUEST of the first route where none can serve it
+ * @throws GatewayError INVALID_REQUEST of the first route if none can serve it
  */
 function prepareFirst<Out extends Chunk>(
   { model, request }: ReadCall<Out>,
@@ -164,8 +167,11 @@ function prepareFirst<Out extends Chunk>(
   return { routes, first: undefined };
 }
 
-/** Refuses a request that no route can take, where that is certain. Where only the vendor can count, it is asked.
- * @throws GatewayError INVALID_REQUEST */
+/**
+ * Refuses a request that no route can take, if that is certain. Where only the vendor can count, it
+ * is asked.
+ * @throws GatewayError INVALID_REQUEST
+ */
 async function refuseOverlong<Out extends Chunk>({
   model,
   request,
@@ -180,7 +186,7 @@ async function refuseOverlong<Out extends Chunk>({
   throw tooLong({ ...facts, dialect: request.dialect });
 }
 
-/** @throws GatewayError INVALID_REQUEST where the model has no price for such images */
+/** @throws GatewayError INVALID_REQUEST if the model has no price for such images */
 function requestedPrice<Out extends Chunk>(
   { request: { text } }: ReadCall<Out>,
   whole: PriceConfig,
@@ -225,7 +231,9 @@ interface Choice {
 
 const noFallbacks: readonly (readonly PlannedRoute[])[] = [];
 
-/** Applies what the request and the model say about routing. @throws GatewayError where nothing fits */
+/**
+ * Applies what the request and the model say about routing. @throws GatewayError if nothing fits
+ */
 export function chooseModels<Out extends Chunk>(
   readCall: ReadCall<Out>,
   { planned, price, isBound }: Choice,

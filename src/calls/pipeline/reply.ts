@@ -62,7 +62,9 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.usage;
   }
 
-  /** The estimate that the reply reports in place of the vendor's usage; `undefined`: none. */
+  /**
+   * The estimate that the reply reports in place of the vendor's usage; undefined if there is none.
+   */
   get estimated(): Usage | undefined {
     return this.#stream.estimated;
   }
@@ -124,7 +126,7 @@ export class StreamReply<Out extends Chunk> {
     return this.#cut !== undefined && "usage" in this.#cut;
   }
 
-  /** The failure with which the gateway ended the reply; `undefined`: it did not. */
+  /** The failure with which the gateway ended the reply; undefined if it did not. */
   get failure(): GatewayError | undefined {
     return this.#cut !== undefined && "failure" in this.#cut ? this.#cut.failure : undefined;
   }
@@ -140,12 +142,14 @@ export class StreamReply<Out extends Chunk> {
   }
 
   /**
-   * Reads up to the first content, while another vendor could still take the call; {@link take} then returns what came.
-   * Ends early where the vendor reports a failure, or events have come for {@link preludeMs} without content.
+   * Reads up to the first content, while another vendor could still take the call; {@link take}
+   * then returns what came. Ends early if the vendor reports a failure, or events have come for
+   * {@link preludeMs} without content.
    *
    * @param endsAtEvent whether to read up to the first event only, content or not
    * @param onEvent called with each event that is no keep-alive
-   * @throws HttpFailure where the stream broke, or ended without content; GatewayError where the gateway ended it
+   * @throws HttpFailure if the stream broke, or ended without content; GatewayError where the
+   * gateway ended it
    */
   async readToContent(endsAtEvent: boolean, onEvent: () => void): Promise<void> {
     let firstMs: number | undefined;
@@ -213,8 +217,10 @@ export class StreamReply<Out extends Chunk> {
     return this.#unread === undefined ? this.#body.ready() : Promise.resolve(true);
   }
 
-  /** Returns the received piece for the client: empty where no event is complete yet, `undefined` where an event waits, see
-   * {@link unreadEventBytes}. @param textBytesMax the most text to read, in bytes */
+  /**
+   * Returns the received piece for the client: empty if no event is complete yet, `undefined` if an
+   * event waits, see {@link unreadEventBytes}. @param textBytesMax the most text to read, in bytes
+   */
   take(textBytesMax = Number.POSITIVE_INFINITY): Out | undefined {
     const early = this.#early?.shift();
     if (early !== undefined) {
@@ -226,8 +232,11 @@ export class StreamReply<Out extends Chunk> {
     return chunk;
   }
 
-  /** Returns the rest for the client once {@link ready} resolved to false; `undefined`: nothing, or an event waits.
-   * @param textBytesMax the most text to read, in bytes @throws HttpFailure where the stream was cut */
+  /**
+   * Returns the rest for the client once {@link ready} resolved to false; undefined means nothing,
+   * or an event waits.
+   * @param textBytesMax the most text to read, in bytes @throws HttpFailure if the stream was cut
+   */
   rest(textBytesMax = Number.POSITIVE_INFINITY): Out | undefined {
     const stream = this.#stream;
     if (this.#cut !== undefined && "usage" in this.#cut) {
@@ -245,18 +254,20 @@ export class StreamReply<Out extends Chunk> {
     return undefined;
   }
 
-  /** The event that ends a failed stream; empty where the failure is thrown instead. */
+  /** The event that ends a failed stream; empty if the failure is thrown instead. */
   errorEvent(reported: GatewayError): Out {
     return this.#stream.errorEvent(reported);
   }
 
-  /** Converts what came; `undefined`: an event waits. */
+  /** Converts what came; undefined if an event waits. */
   #push(textBytesMax: number): Out | undefined {
     return this.#pushEvents(textBytesMax) ?? this.#pushBytes(textBytesMax);
   }
 
-  /** Converts a long read up to the event that may exceed `textBytesMax`; `undefined`: that one is next, or no read is
-   * long. */
+  /**
+   * Converts a long read up to the event that may exceed `textBytesMax`; undefined means that one
+   * is next, or no read is long.
+   */
   #pushEvents(textBytesMax: number): Out | undefined {
     const stream = this.#stream;
     const isEventDue = this.#isNextLong || this.#isEventAllowed || this.#unreadEventBytes > 0;
@@ -269,7 +280,10 @@ export class StreamReply<Out extends Chunk> {
     return this.#isNextLong ? undefined : out;
   }
 
-  /** Converts as many bytes as may be read if all of them are text, or one event; `undefined`: that one waits. */
+  /**
+   * Converts as many bytes as may be read if all of them are text, or one event; undefined means
+   * that one waits.
+   */
   #pushBytes(textBytesMax: number): Out | undefined {
     const pieces = this.#unread ?? this.#body.take();
     const end = this.#readable(pieces, textBytesMax);
@@ -280,7 +294,10 @@ export class StreamReply<Out extends Chunk> {
     return out;
   }
 
-  /** How many bytes of `pieces` may be read; `undefined`: they complete an event with too much text, which waits. */
+  /**
+   * How many bytes of `pieces` may be read; undefined means they complete an event with too much
+   * text, which waits.
+   */
   #readable(pieces: readonly Buffer[], textBytesMax: number): number | undefined {
     const { unfinished, textBytes, done } = this.#stream;
     const { restBytes } = unfinished;
@@ -301,7 +318,7 @@ export class StreamReply<Out extends Chunk> {
     return undefined;
   }
 
-  /** Whether the last event has too much text, where only its empty line is missing. */
+  /** Whether the last event has too much text, if only its empty line is missing. */
   #isLastWaiting(textBytesMax: number): boolean {
     const missing = missingEnd(this.#stream.unfinished.rest);
     return missing !== undefined && this.#readable([missing], textBytesMax) === undefined;
@@ -316,10 +333,10 @@ export class StreamReply<Out extends Chunk> {
   }
 }
 
-/** How much is read at once where it completes no event, whatever is held. */
+/** How much is read at once if it completes no event, whatever is held. */
 const readBytesMin = 4_096;
 
-/** How much text is read before the monitor of the hold begins, in bytes: every hold covers 64 tokens. */
+/** How much text is read before the monitor of the hold begins: every hold covers 64 tokens. */
 const earlyTextBytes = 256;
 
 function sizeOf(pieces: readonly Buffer[]): number {
@@ -334,7 +351,7 @@ function upTo(pieces: readonly Buffer[], end: number): readonly Buffer[] {
   return [first.length >= end ? first.subarray(0, end) : Buffer.concat(pieces, end)];
 }
 
-/** What stands behind the first bytes of pieces; `undefined`: nothing. */
+/** What stands behind the first bytes of pieces; undefined if there is nothing. */
 function behind(pieces: readonly Buffer[], end: number): readonly Buffer[] | undefined {
   let passed = 0;
   for (let index = 0; index < pieces.length; index++) {
@@ -346,7 +363,7 @@ function behind(pieces: readonly Buffer[], end: number): readonly Buffer[] | und
   return undefined;
 }
 
-/** How long events without content are held back, in milliseconds: a vendor that goes on sending them works. */
+/** How long events without content are held back: a vendor that goes on sending them works. */
 const preludeMs = 5_000;
 
 /** How much without content is held back: bytes, or events of the contract. */
@@ -362,11 +379,11 @@ function isKeepAlive(out: Chunk): boolean {
 }
 
 /**
- * Reads the body of a vendor's complete reply; `undefined`: the reply is streamed. The body is read before its head is
- * sent, so that a cut body becomes an error and not half a reply.
+ * Reads the body of a vendor's complete reply; undefined if the reply is streamed. The body is read
+ * before its head is sent, so that a cut body becomes an error and not half a reply.
  *
- * @throws GatewayError UPSTREAM_ERROR where the body is neither JSON nor an event stream
- * @throws HttpFailure where the body was cut
+ * @throws GatewayError UPSTREAM_ERROR if the body is neither JSON nor an event stream
+ * @throws HttpFailure if the body was cut
  */
 export function readCompleteBody(
   reply: VendorReply,

@@ -108,7 +108,7 @@ function estimateVendorCost<Out extends Chunk>({
         });
 }
 
-/** Shorter replies say nothing about a vendor's speed, in milliseconds. */
+/** Shorter replies say nothing about a vendor's speed. */
 const paceMsMin = 100;
 
 /** Measures how fast a route generates, for requests that sort routes by it. */

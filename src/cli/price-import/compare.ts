@@ -21,7 +21,7 @@ import { pricesWithMargin } from "./customer-prices.ts";
 
 /** What to compare. */
 export interface CompareOptions {
-  /** At least one; where several have a model, they must agree, and the first one's price is taken. */
+  /** At least one; if several have a model, they must agree, and the first one's price is taken. */
   readonly sources: readonly PriceSource[];
   /** The only vendor whose routes are compared. Default: all. */
   readonly vendor?: string | undefined;
@@ -39,7 +39,7 @@ export type Comparison = Imported | Refused;
 /** Prices that can be written. */
 export interface Imported {
   readonly status: "new" | "changed" | "unchanged";
-  /** The configured prices that count now and later; `undefined`: none. */
+  /** The configured prices that count now and later; undefined if there is none. */
   readonly current: readonly DatedPrice[] | undefined;
   readonly imported: readonly DatedPrice[];
 }
@@ -65,9 +65,9 @@ export interface RouteComparison {
 export interface FoundEntry {
   readonly source: PriceSource;
   readonly entry: SourceEntry;
-  /** What was taken for granted to find it. Absent: nothing. */
+  /** What was taken for granted to find it. Absent if there is nothing. */
   readonly assumption?: string;
-  /** Absent where its price was refused. */
+  /** Absent if its price was refused. */
   readonly quote?: Quote;
 }
 
@@ -128,7 +128,7 @@ function compareRoute(model: ModelConfig, context: RouteContext): RouteCompariso
   }
 }
 
-/** @param found gets the entries that are found, also where one of them is refused */
+/** @param found gets the entries that are found, also if one of them is refused */
 function importCost(
   model: ModelConfig,
   { route, vendor, options }: RouteContext,
@@ -175,7 +175,7 @@ function findEntry(
   return undefined;
 }
 
-/** @throws PriceRefusal where a list names another price than the first for a unit that both name */
+/** @throws PriceRefusal if a list names another price than the first for a unit that both name */
 function checkAgreement([first, ...others]: readonly FoundEntry[], nowMs: number): void {
   if (first?.quote === undefined) return;
   const price = priceAt(first.quote.prices, nowMs);

@@ -9,11 +9,12 @@ import { addMargin, type MarginPpm } from "./decimal.ts";
 import { PriceRefusal } from "./source.ts";
 
 /**
- * The prices of a model: for each unit, tier and moment the cost of its most expensive route with the margin, rounded
- * up to a nano-USD, so that no route costs more than its model's price.
+ * The prices of a model: for each unit, tier and moment the cost of its most expensive route with
+ * the margin, rounded up to a nano-USD, so that no route costs more than its model's price.
  *
  * @param routes the costs of each route by time, at least one route
- * @throws PriceRefusal where the routes are charged by different units, or a price exceeds what can be booked
+ * @throws PriceRefusal if the routes are charged by different units, or a price exceeds what can be
+ * booked
  */
 export function pricesWithMargin(
   routes: readonly (readonly DatedPrice[])[],

@@ -12,7 +12,7 @@ const decimal = /^(-?)(\d{1,30})(?:\.(\d{1,30}))?(?:[eE]([+-]?\d{1,2}))?$/;
 /**
  * Reads a decimal number as JSON writes it, also with an exponent: `0.25`, `1e-7`.
  *
- * @returns `"negative"` where it is less than zero, `undefined` where it is no such number
+ * @returns `"negative"` if it is less than zero, `undefined` if it is no such number
  */
 export function parseDecimal(text: string): Fraction | "negative" | undefined {
   const match = decimal.exec(text);

@@ -61,7 +61,7 @@ function findModel(provider: JsonObject, name: string): SourceEntry | undefined 
   return { name: `${String(provider["id"])}/${id}`, match, prices: pricesOf(id, found["prices"]) };
 }
 
-/** The place of the model whose rule matches; -1 where none does. */
+/** The place of the model whose rule matches; -1 if none does. */
 function matchByRule(models: readonly JsonObject[], name: string): number {
   // Without their prices, so that a price that cannot be read is refused here and not there.
   const bare = models.map(({ match }, index) => ({
@@ -219,7 +219,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 /**
  * Reads JSON; each number becomes the text that it was written as.
  *
- * @throws SyntaxError where it is not JSON
+ * @throws SyntaxError if it is not JSON
  */
 export function parseExactJson(text: string): unknown {
   return JSON.parse(text, (_key, value: unknown, context?: { readonly source?: string }) =>
@@ -227,18 +227,18 @@ export function parseExactJson(text: string): unknown {
   );
 }
 
-/** The value where it is a JSON object. */
+/** The value if it is a JSON object. */
 export function objectOf(value: unknown): JsonObject | undefined {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as JsonObject) : undefined;
 }
 
-/** The entries of a JSON array; none where it is not one. */
+/** The entries of a JSON array; none if it is not one. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The value where it is text. */
+/** The value if it is text. */
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }

@@ -15,7 +15,7 @@ import {
   listOf,
 } from "./genai-prices.ts";
 
-/** The largest file, in bytes: twenty times what the lists have. */
+/** The largest file: twenty times what the lists have. */
 const fileBytesMax = 100 * 1024 * 1024;
 
 /** What `--from` names: a format, a file, or both. */
@@ -28,7 +28,7 @@ export interface SourceName {
  * Opens a price list.
  *
  * @param cwd the folder that relative paths count from
- * @throws CliError where the file cannot be read, or is no price list
+ * @throws CliError if the file cannot be read, or is no price list
  */
 export function openSource({ format, path }: SourceName, cwd: string): PriceSource {
   return path === undefined ? bundledSource() : fileSource(path, { format, cwd });

@@ -12,7 +12,7 @@ export type PriceMembers = Readonly<
 /** Prices in USD, by the names of their units in `uas.yaml`. */
 type UnitTexts = Readonly<Record<string, string>>;
 
-/** The prices of a list as maps of `uas.yaml`: the first without `from`, where it always counted. */
+/** The prices of a list as maps of `uas.yaml`: the first without `from`, if it always counted. */
 export function priceMembers(prices: readonly DatedPrice[]): readonly PriceMembers[] {
   return prices.map(({ fromMs, price: { tiers = [], ...units } }) => ({
     ...(Number.isFinite(fromMs) && { from: momentText(fromMs) }),

@@ -50,7 +50,8 @@ interface Notes {
 /**
  * Reads the prices of an entry.
  *
- * @throws PriceRefusal where a price is missing, negative, no number, too large or contradicts another one
+ * @throws PriceRefusal if a price is missing, negative, no number, too large or contradicts another
+ * one
  */
 export function readQuote(entry: SourceEntry, options: QuoteOptions): Quote {
   const notes: Notes = { notImported: new Set(), roundedUp: new Set() };
@@ -225,7 +226,7 @@ interface FieldUnit {
   readonly count: bigint;
 }
 
-/** Finds the unit of a field; `undefined` where our prices cannot say it. */
+/** Finds the unit of a field; `undefined` if our prices cannot say it. */
 function unitOfField(format: SourceFormat, field: string): FieldUnit | undefined {
   for (const [key, fields] of Object.entries(unitFields)) {
     const count = Object.hasOwn(fields[format], field) ? fields[format][field] : undefined;

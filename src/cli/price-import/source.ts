@@ -11,8 +11,8 @@ export interface PriceSource {
   /**
    * Finds a model of a provider.
    *
-   * @returns `undefined` where the list does not have it
-   * @throws PriceRefusal where it has it in a form that cannot be read
+   * @returns `undefined` if the list does not have it
+   * @throws PriceRefusal if it has it in a form that cannot be read
    */
   find(provider: string, model: string): SourceEntry | undefined;
 }
@@ -58,7 +58,7 @@ export class PriceRefusal extends Error {
   }
 }
 
-/** Reads a limit of tokens. @throws PriceRefusal where it is not a whole number of at least 1 */
+/** Reads a limit of tokens. @throws PriceRefusal if it is not a whole number of at least 1 */
 export function tierLimit(value: unknown): number {
   const isLimit = typeof value === "string" && /^[1-9]\d{0,9}$/.test(value);
   if (isLimit && Number(value) <= 2_147_483_647) return Number(value);
@@ -66,7 +66,7 @@ export function tierLimit(value: unknown): number {
   throw new PriceRefusal("conflicting", reason, "write the cost by hand");
 }
 
-/** @throws PriceRefusal where two tiers begin at the same number of tokens */
+/** @throws PriceRefusal if two tiers begin at the same number of tokens */
 export function checkLimits(tiers: readonly { readonly above: number }[]): void {
   const limits = tiers.map(({ above }) => above);
   const twice = limits.find((limit, index) => limits.indexOf(limit) !== index);

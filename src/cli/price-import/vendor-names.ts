@@ -91,14 +91,18 @@ export const providerRows: readonly ProviderRow[] = [
 interface Provider {
   /** The list's name of it. */
   readonly id: string;
-  /** What was taken for granted to find it, for the operator to judge. Absent: nothing. */
+  /**
+   * What was taken for granted to find it, for the operator to judge. Absent if there is nothing.
+   */
   readonly assumption?: string;
 }
 
 /**
- * Finds the provider of a price list that a vendor is: by the host of its address, else by its kind.
+ * Finds the provider of a price list that a vendor is: by the host of its address, else by its
+ * kind.
  *
- * @throws PriceRefusal where the list does not have it, or the host and kind do not tell which one it is
+ * @throws PriceRefusal if the list does not have it, or the host and kind do not tell which one it
+ * is
  */
 export function providerOf(vendor: VendorConfig, format: SourceFormat): Provider {
   const host = URL.parse(vendor.baseUrl)?.hostname ?? "";

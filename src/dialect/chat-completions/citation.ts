@@ -28,7 +28,8 @@ export interface TextPlace {
 }
 
 /**
- * Encodes a citation; `undefined` where its source is no web page, since the style has no other annotations.
+ * Encodes a citation; `undefined` if its source is no web page, since the style has no other
+ * annotations.
  *
  * @param place range of the whole text; the citation's own positions are relative to its start
  */

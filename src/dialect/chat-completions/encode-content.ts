@@ -37,7 +37,7 @@ type Piece = Wire | JsonText;
 /**
  * A part as parts of a message's content.
  *
- * @throws GatewayError INVALID_REQUEST where content cannot hold it
+ * @throws GatewayError INVALID_REQUEST if content cannot hold it
  */
 function encodePart(part: Part, context: EncodeContext): Piece[] {
   if (part.kind.case === "opaque") return [encodeOpaquePart(part, part.kind.value, context)];
@@ -77,7 +77,7 @@ function encodeOpaquePart(part: Part, opaque: OpaquePart, context: EncodeContext
   return encodeOpaque(opaque, context);
 }
 
-/** An opaque part as it was. @throws GatewayError INVALID_REQUEST where it is of another style */
+/** An opaque part as it was. @throws GatewayError INVALID_REQUEST if it is of another style */
 function encodeOpaque({ dialect, type, json }: OpaquePart, context: EncodeContext): JsonText {
   if (dialect === Dialect.CHAT_COMPLETIONS) return context.json(json, "messages");
   throw invalid(

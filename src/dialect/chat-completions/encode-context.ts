@@ -9,9 +9,12 @@ import { isJson, isRecord, setMember } from "../../wire/json/value.ts";
 
 /** A request body while it is written. */
 export class EncodeContext {
-  /** Whether the request came in this style: then it is written as it was, where that makes a difference. */
+  /**
+   * Whether the request came in this style: then it is written as it was, if that makes a
+   * difference.
+   */
   readonly isOwn: boolean;
-  /** That style; `undefined`: a typed caller. */
+  /** That style; undefined for a typed caller. */
   readonly source: Dialect | undefined;
   readonly quirks: VendorQuirks & PortableQuirks;
   readonly #dropped = new Set<string>();

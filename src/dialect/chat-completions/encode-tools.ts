@@ -38,7 +38,7 @@ export function encodeTools(conversation: Conversation, context: EncodeContext):
     else members["web_search_options"] = search;
   }
   if (tools.length > 0) members["tools"] = tools;
-  // Vendors refuse a choice where there is nothing to choose from.
+  // Vendors refuse a choice if there is nothing to choose from.
   if (tools.length > 0 || context.isOwn) {
     const encoded = choice && encodeChoice(choice, conversation.tools, context);
     if (encoded !== undefined) members["tool_choice"] = encoded;

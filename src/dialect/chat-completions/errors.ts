@@ -4,7 +4,7 @@ import type { VendorError } from "../codec.ts";
 import { type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 import { isOperatorFault } from "../vendor-error.ts";
 
-/** The error in a body or an event; `undefined` where it tells none. */
+/** The error in a body or an event; `undefined` if it tells none. */
 export function readVendorError(wire: JsonRecord): VendorError | undefined {
   const error = recordAt(wire, "error") ?? (wire["object"] === "error" ? wire : undefined);
   if (error !== undefined && Object.keys(error).length > 0) {

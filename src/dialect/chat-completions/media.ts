@@ -63,7 +63,7 @@ export interface MediaOptions {
 /**
  * Writes a medium as parts of a user message's content.
  *
- * @throws GatewayError INVALID_REQUEST where the style has no form for it
+ * @throws GatewayError INVALID_REQUEST if the style has no form for it
  */
 export function encodeMedia(media: MediaPart, options: MediaOptions): JsonRecord[] {
   switch (media.type) {

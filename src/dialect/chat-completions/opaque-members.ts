@@ -90,7 +90,7 @@ export class MessageMembers {
     }
   }
 
-  /** The members since the last call; empty: none. */
+  /** The members since the last call; empty if there is none. */
   take(): OpaqueMembers {
     const members = [...this.#waiting].map(
       ([name, value]) => [name, Array.isArray(value) ? `[${value.join(",")}]` : value] as const,
@@ -128,7 +128,10 @@ function joinedEntry(before: string, more: string): string | undefined {
 
 const mark = "members:";
 
-/** The reasoning that carries members. @param callId that of their call; empty: they are the message's own */
+/**
+ * The reasoning that carries members. @param callId that of their call; empty if they are the
+ * message's own
+ */
 function carrierOf(callId: string, members: OpaqueMembers): Reasoning {
   const data = writeMembers([...members].map(([name, json]) => ({ name, json })));
   return {

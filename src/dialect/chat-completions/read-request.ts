@@ -90,7 +90,7 @@ function readChoices(bytes: Buffer, members: Members): number {
   return choices;
 }
 
-/** The larger limit, where both names are there: nobody knows which one a vendor goes by. */
+/** The larger limit, if both names are there: nobody knows which one a vendor goes by. */
 function largest(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 }
@@ -170,8 +170,8 @@ function addModelEdits(
 }
 
 /**
- * Sends the limit under the name that the vendor honours, also where only the other name has a value: a vendor takes null
- * for no limit. Where both names have one, each vendor finds its own.
+ * Sends the limit under the name that the vendor honours, also if only the other name has a value:
+ * a vendor takes null for no limit. Where both names have one, each vendor finds its own.
  */
 function addLimitEdit({ bytes, members }: ReadBody, name: LimitParameter, edits: Edit[]): void {
   const other = name === "max_tokens" ? "max_completion_tokens" : "max_tokens";
@@ -189,7 +189,10 @@ function addLimitEdit({ bytes, members }: ReadBody, name: LimitParameter, edits:
   edits.push({ start: sent.valueStart, end: sent.valueEnd, text: "null" });
 }
 
-/** Writes a count in digits, where the client wrote `1e2` or `100.0`: some vendors do not read that as a whole number. */
+/**
+ * Writes a count in digits, if the client wrote `1e2` or `100.0`: some vendors do not read that as
+ * a whole number.
+ */
 function addPlainNumber(bytes: Buffer, member: Member, count: number, edits: Edit[]): void {
   const text = String(count);
   if (sliceText(bytes, member) === text) return;
@@ -212,7 +215,7 @@ function addPromptEdit({ bytes, members }: ReadBody, edits: Edit[]): void {
   edits.push({ start: prompt.keyStart, end: prompt.valueEnd, text });
 }
 
-/** Streams where the route says so, and asks for usage in every stream: billing needs it. */
+/** Streams if the route says so, and asks for usage in every stream: billing needs it. */
 function addStreamEdits({ bytes, outline, members, stream }: ReadBody, edits: Edit[]): void {
   if (!stream) return;
   let added = "";

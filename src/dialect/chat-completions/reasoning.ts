@@ -31,7 +31,7 @@ interface ShownReasoning {
   readonly member: string;
 }
 
-/** The reasoning in a message or delta; `undefined` where it has none. */
+/** The reasoning in a message or delta; `undefined` if it has none. */
 export function readReasoning(said: JsonRecord): ShownReasoning | undefined {
   for (const member of reasoningMembers) {
     const text = textAt(said, member);

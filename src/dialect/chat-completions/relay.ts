@@ -88,7 +88,7 @@ export class ChatStreamRelay implements StreamRelay {
   #hasInput = false;
   /** The text that had come with {@link usage}. */
   #countedTextBytes = 0;
-  /** Empty: none was reported. */
+  /** Empty if none was reported. */
   #serviceTier = "";
 
   constructor(options: RelayOptions) {
@@ -334,7 +334,7 @@ interface ModelEdit {
   readonly model: Buffer | undefined;
 }
 
-/** Writes the public model name where the vendor wrote a string; null stays. */
+/** Writes the public model name if the vendor wrote a string; null stays. */
 function restoreModel(source: Buffer, scan: ChunkScan, { splicer, model }: ModelEdit): void {
   if (model === undefined || scan.modelStart < 0 || source[scan.modelStart] !== 0x22) return;
   splicer.replace(scan.modelStart, scan.modelEnd, model);
@@ -360,7 +360,7 @@ function isNull(source: Buffer, start: number, end: number): boolean {
   return end - start === 4 && source[start] === 0x6e;
 }
 
-/** The vendor's usage in a chunk; `undefined` where it is unusable. */
+/** The vendor's usage in a chunk; `undefined` if it is unusable. */
 function readUsage(source: Buffer, scan: ChunkScan, { start, end }: Span): Usage | undefined {
   const { usageStart, usageEnd } = scan;
   // In another place it is rare: only then the whole chunk is parsed.
@@ -369,7 +369,7 @@ function readUsage(source: Buffer, scan: ChunkScan, { start, end }: Span): Usage
   return decodeUsage(parseRecord(source.toString("utf8", usageStart, usageEnd)));
 }
 
-/** The service tier of a chunk, in the vendor's word; empty: none. */
+/** The service tier of a chunk, in the vendor's word; empty if there is none. */
 function serviceTierOf(source: Buffer, { tierStart, tierEnd }: ChunkScan): string {
   if (tierStart < 0 || source[tierStart] !== 0x22) return "";
   return source.toString("utf8", tierStart + 1, tierEnd - 1);
@@ -400,7 +400,7 @@ class ChunkScan {
   choicesEmpty = false;
   /** How many choices say why they finished. An empty reason is none. */
   finishes = 0;
-  /** The reason that reports a failure; empty: none. */
+  /** The reason that reports a failure; empty if there is none. */
   failure = "";
   /** Whether the whole object is an error. */
   isError = false;

@@ -14,7 +14,7 @@ export class RelayedChoices {
   readonly #options: RelayOptions;
   /** The first chunk, as JSON: what follows has the same id, time and model. */
   #first: string | undefined;
-  /** By index, where there are several; an index that is not there has not begun. */
+  /** By index, if there are several; an index that is not there has not begun. */
   readonly #progress = new Map<number, Progress>();
 
   constructor(options: RelayOptions) {
@@ -32,7 +32,7 @@ export class RelayedChoices {
     if (this.#options.choices > 1) this.#note(source.toString("utf8", start, end));
   }
 
-  /** The chunks that finish every open choice, usage where the client wants it, and the end. */
+  /** The chunks that finish every open choice, usage if the client wants it, and the end. */
   stop(usage: Usage | undefined): string {
     const { hideUsage } = this.#options;
     const head = this.#head();

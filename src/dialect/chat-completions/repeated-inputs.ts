@@ -24,7 +24,10 @@ export class RepeatedInputs {
   /** By choice and index. */
   readonly #calls = new Map<string, RelayedCall>();
 
-  /** Reads a chunk. @param json its text @returns the text without the repetition; `undefined`: it has none */
+  /**
+   * Reads a chunk. @param json its text @returns the text without the repetition; undefined if it
+   * has none
+   */
   withoutRepeated(json: string): string | undefined {
     /** Of each input of the chunk, in order, whether it repeats that of its call: two calls may have equal ones. */
     const marks = new Map<string, boolean[]>();

@@ -14,7 +14,7 @@ import { calledTool, generatedCallId } from "./wire.ts";
 interface OpenCall {
   /** The id that clients see. */
   id: string;
-  /** The vendor's id; empty: it has sent none. */
+  /** The vendor's id; empty if it has sent none. */
   vendorId: string;
   name: string;
   /** How many calls of the reply came before it. */

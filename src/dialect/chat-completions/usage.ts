@@ -23,7 +23,7 @@ export function chunkUsage(chunk: JsonRecord): Usage | undefined {
 }
 
 /**
- * The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on.
+ * The vendor's figures; `undefined` if the two totals are not whole numbers from 0 on.
  *
  * @param serviceTier the vendor's word beside them. Default: none
  */
@@ -112,8 +112,9 @@ const knownMembers = {
 };
 
 /**
- * What Perplexity's research counts beside input and output, and bills: the sources that it read and the reasoning about
- * them. `undefined`: it is no research. Elsewhere, `reasoning_tokens` at this place are part of the output.
+ * What Perplexity's research counts beside input and output, and bills: the sources that it read
+ * and the reasoning about them. Undefined if it is no research. Elsewhere, `reasoning_tokens` at
+ * this place are part of the output.
  */
 function researchTokens({ citation_tokens: cited, reasoning_tokens: reasoning }: JsonRecord) {
   return cited == null ? undefined : { cited, reasoning };

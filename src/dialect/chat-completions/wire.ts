@@ -61,7 +61,7 @@ export class LostMembers {
   }
 }
 
-/** The text in a message or delta; empty where it has none. */
+/** The text in a message or delta; empty if it has none. */
 export function readText(said: JsonRecord): string {
   const { content } = said;
   if (typeof content === "string") return content;

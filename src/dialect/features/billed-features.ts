@@ -1,7 +1,8 @@
 /**
- * What vendors bill beyond a model's token prices (R-TXT-10): tools that they run themselves, audio, and longer caching.
- * It is served where the model has its price, and refused elsewhere. Only tools that are known to be free pass without a
- * price, so that a vendor's next tool is refused too. Pure.
+ * What vendors bill beyond a model's token prices (R-TXT-10): tools that they run themselves,
+ * audio, and longer caching. It is served if the model has its price, and refused elsewhere. Only
+ * tools that are known to be free pass without a price, so that a vendor's next tool is refused
+ * too. Pure.
  */
 import type { ServiceTier } from "../../core/service-tiers.ts";
 import { toolCallsDefault, toolInputTokens } from "../../core/limits.ts";
@@ -33,7 +34,7 @@ const toolMembers = {
   "tools.file_search": "fileSearches",
 } as const;
 
-/** Calls of the tools that vendors run. Absent: none. */
+/** Calls of the tools that vendors run. Absent if there is none. */
 export type ToolCalls = {
   readonly [Unit in ToolUnit as (typeof toolMembers)[Unit]]?: number | undefined;
 };
@@ -57,7 +58,7 @@ export interface BilledFeatures extends ToolCalls {
 export interface FeatureRules {
   /** Whether the call's price has a unit that is refused without one. Default: none. */
   readonly hasPrice?: ((unit: FeatureUnit) => boolean) | undefined;
-  /** The most calls of a tool where the request sets no limit. Default: `toolCallsDefault`. */
+  /** The most calls of a tool if the request sets no limit. Default: `toolCallsDefault`. */
   readonly maxToolCalls?: number | undefined;
   /** Stores of files at the vendor that all callers of the model may search. Default: none. */
   readonly fileStores?: readonly string[] | undefined;
@@ -80,7 +81,7 @@ export class FeatureUse {
     this.#rules = rules;
   }
 
-  /** The most calls of a tool where the request sets no limit. */
+  /** The most calls of a tool if the request sets no limit. */
   get maxToolCalls(): number {
     return this.#rules.maxToolCalls ?? toolCallsDefault;
   }
@@ -95,7 +96,7 @@ export class FeatureUse {
     return this.#rules.hasPrice?.(unit) === true;
   }
 
-  /** Uses a feature. @throws GatewayError INVALID_REQUEST where the model has no price for it */
+  /** Uses a feature. @throws GatewayError INVALID_REQUEST if the model has no price for it */
   use(unit: FeatureUnit, path: string, asked: string): void {
     if (!this.hasPrice(unit)) throw refuseUnpriced(path, asked, unit);
     this.#isUsed = true;
@@ -108,7 +109,7 @@ export class FeatureUse {
    * Uses a tool that the vendor runs.
    *
    * @param max the most calls. Default: {@link maxToolCalls}
-   * @throws GatewayError INVALID_REQUEST where the model has no price for it
+   * @throws GatewayError INVALID_REQUEST if the model has no price for it
    */
   useTool(unit: ToolUnit, use: ToolUse): void {
     const { path, asked, max = this.maxToolCalls, foundTokens = toolInputTokens } = use;
@@ -136,7 +137,7 @@ export class FeatureUse {
     this.#edits.push(edit);
   }
 
-  /** The features; `undefined`: none is used. */
+  /** The features; undefined if none is used. */
   get features(): BilledFeatures | undefined {
     if (!this.#isUsed) return undefined;
     return {

@@ -10,9 +10,9 @@ import { type EventPlace, EventSplitter } from "../../wire/sse/event-stream.ts";
 
 /** Where the events of a style carry the usage of the whole reply. */
 export interface UsageEvents {
-  /** The `type` of such events. Empty: events have no types, and any may carry it. */
+  /** The `type` of such events. Empty if events have no types, and any may carry it. */
   readonly types: readonly string[];
-  /** The member whose member `usage` is. Empty: it is a member of the event itself. */
+  /** The member whose member `usage` is. Empty if it is a member of the event itself. */
   readonly within: string;
 }
 
@@ -44,7 +44,7 @@ export class CostStream {
   /**
    * Takes whole events, and returns what can go out now.
    *
-   * @param cost a decimal number of USD, with the last piece; `undefined`: more is to come
+   * @param cost a decimal number of USD, with the last piece; undefined if more is to come
    */
   write(out: Buffer, cost: string | undefined): Buffer {
     const passed = this.#take(out);
@@ -52,7 +52,10 @@ export class CostStream {
     return joinBuffers(passed);
   }
 
-  /** What is still held back; empty: nothing. @param cost `undefined`: not known, the event stays as it is */
+  /**
+   * What is still held back; empty if there is nothing. @param cost `undefined`: not known, the
+   * event stays as it is
+   */
   rest(cost: string | undefined): Buffer {
     const [first, ...others] = this.#held;
     if (first === undefined) return joinBuffers([]);
@@ -107,7 +110,7 @@ export class CostStream {
 
 const usageMember = '"usage"';
 
-/** The usage of an object; `undefined`: it has none. */
+/** The usage of an object; undefined if it has none. */
 function usageOf(bytes: Buffer, { start, end }: Span): Span | undefined {
   return usageIn(new ObjectScan().scan(bytes, start, end));
 }

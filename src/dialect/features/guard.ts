@@ -22,18 +22,20 @@ import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "../../
 export interface GuardOptions extends FeatureRules {
   /** Whether the account's ownership of all referenced objects was verified. */
   readonly isVerified: boolean;
-  /** The vendor's configured URL, where stored objects may lie. Absent: only its well-known hosts. */
+  /**
+   * The vendor's configured URL, if stored objects may lie. Absent means only its well-known hosts.
+   */
   readonly vendorUrl?: string | undefined;
-  /** The buckets of files that all callers of the vendor may name. Absent: none. */
+  /** The buckets of files that all callers of the vendor may name. Absent if there is none. */
   readonly fileBuckets?: readonly string[] | undefined;
-  /** The outline of the body, if known. Absent: the body is searched. */
+  /** The outline of the body, if known. Absent if the body is searched. */
   readonly outline?: Outline;
 }
 
 /**
  * Checks a body.
  *
- * @returns what it asks for beyond text; `undefined`: nothing
+ * @returns what it asks for beyond text; undefined if there is nothing
  * @throws GatewayError INVALID_REQUEST, naming the member at fault
  */
 export type Guard = (body: Uint8Array, options: GuardOptions) => BilledFeatures | undefined;
@@ -51,9 +53,9 @@ export interface GuardedNames {
 }
 
 /**
- * Creates a guard that parses a body only where it contains a guarded name. The outline answers that at once;
- * searching takes a third of the time of parsing. No client escapes ASCII in names, so a body with such escapes is
- * parsed too.
+ * Creates a guard that parses a body only if it contains a guarded name. The outline answers that
+ * at once; searching takes a third of the time of parsing. No client escapes ASCII in names, so a
+ * body with such escapes is parsed too.
  */
 export function guardOf(
   { members, nested, areToolsSuspect, audible }: GuardedNames,
@@ -118,7 +120,7 @@ function hasMedia({ media }: Outline, kinds: ReadonlySet<FoundMedia["kind"]>): b
   return false;
 }
 
-/** The path of the first audio or video in a body; `undefined`: it has another form. */
+/** The path of the first audio or video in a body; undefined if it has another form. */
 function audioPath(value: unknown, path: string): string | undefined {
   if (Array.isArray(value)) {
     for (const [at, each] of value.entries()) {
@@ -204,7 +206,10 @@ export function checkServiceTier(
   throw refuseHigherPrice("service_tier", 'send "auto", "default" or "flex", or leave it out');
 }
 
-/** Refuses where and how fast a request is to be served, if that costs more than the model has prices for. */
+/**
+ * Refuses if and how fast a request is to be served, if that costs more than the model has prices
+ * for.
+ */
 export function checkSpeed({ speed, inference_geo: place }: JsonRecord, use: FeatureUse): void {
   if (speed === "fast" && use.hasPrice("tiers.fast")) use.allowTiers(["fast"]);
   else if (speed != null && speed !== "standard") {
@@ -254,7 +259,7 @@ function hasSharedStores(tool: JsonRecord, { use }: ToolCheck): boolean {
   return ids.every((id) => use.isSharedStore(id));
 }
 
-/** Checks where code runs: only in a new container, or on the client's machine. */
+/** Checks if code runs: only in a new container, or on the client's machine. */
 export function checkContainer(container: unknown, path: string): void {
   const instead = "leave it out, and the vendor makes a new one";
   if (typeof container === "string") throw refuseStored(path, instead);

@@ -8,9 +8,11 @@ import type { FeatureUnit } from "./billed-features.ts";
  * The class of a name.
  *
  * - `free`: it costs nothing, or only tokens that the usage reports.
- * - `refused`: some of its values are refused, because no unit can price them or they belong to the operator.
- * - `stored object`: it can name an object that the vendor stores, and is refused unless the object is the caller's.
- * - a price unit: some of its values are served only where the model has this price.
+ * - `refused`: some of its values are refused, because no unit can price them or they belong to the
+ *   operator.
+ * - `stored object`: it can name an object that the vendor stores, and is refused unless the object
+ *   is the caller's.
+ * - a price unit: some of its values are served only if the model has this price.
  */
 export type MemberClass = "free" | "refused" | "stored object" | FeatureUnit | TokenUnit;
 

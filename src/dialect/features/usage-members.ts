@@ -23,7 +23,7 @@ const namesMax = 8;
 /**
  * Finds figures above 0 that are not known.
  *
- * @returns their paths, joined by commas; undefined: none, as in nearly every reply
+ * @returns their paths, joined by commas; undefined means none, as in nearly every reply
  */
 export function unknownFigures(usage: JsonRecord, members: KnownMembers): string | undefined {
   const found: string[] = [];

@@ -34,8 +34,10 @@ export interface ReportedUsage {
   readonly unknown?: string | undefined;
 }
 
-/** The usage; `undefined` where the two totals are not whole numbers from 0 on. A part is never more
- * than its whole: what a vendor counts twice would be charged below zero. */
+/**
+ * The usage; `undefined` if the two totals are not whole numbers from 0 on. A part is never more
+ * than its whole: what a vendor counts twice would be charged below zero.
+ */
 export function reportedUsage(reported: ReportedUsage): Usage | undefined {
   const inputTokens = tokenCount(reported.input);
   const outputTokens = tokenCount(reported.output);
@@ -160,7 +162,7 @@ export function largestCount(...reported: readonly unknown[]): number | undefine
   return counts.length === 0 ? undefined : Math.max(...counts);
 }
 
-/** A count with one that a vendor reports beside it. Of any type where the first is no count. */
+/** A count with one that a vendor reports beside it. Of any type if the first is no count. */
 export function sumOfTokens(tokens: unknown, beside: unknown): unknown {
   const count = tokenCount(tokens);
   return count === undefined ? tokens : Math.min(count + (tokenCount(beside) ?? 0), tokensMax);
@@ -178,7 +180,7 @@ type RareMember =
   | "codeExecutions"
   | "fileSearches";
 
-/** Sets what few calls use, where there is any. @param max of which it is a part. Default: no limit */
+/** Sets what few calls use, if there is any. @param max of which it is a part. Default: no limit */
 function setSome(usage: Usage, member: RareMember, reported: unknown, max = Infinity): void {
   if (reported === undefined) return;
   const quantity = Math.min(tokenCount(reported) ?? 0, max);

@@ -60,8 +60,9 @@ export class ReplyReader {
   }
 
   /**
-   * Called after the last chunk. Emits the end where the vendor gave a reason; without one the reply was cut off.
-   * Not earlier, since some models repeat the reason in every chunk, and usage may follow it.
+   * Called after the last chunk. Emits the end if the vendor gave a reason; without one the reply
+   * was cut off. Not earlier, since some models repeat the reason in every chunk, and usage may
+   * follow it.
    */
   end(events: GenerateEvent[]): void {
     if (this.#isOver || this.#finish === undefined) return;
@@ -180,7 +181,7 @@ class PartReader implements ReplyContents {
   }
 
   #text(kind: "text" | "reasoning", text: string, events: GenerateEvent[]): void {
-    // A signature is sent back where it was: between the texts.
+    // A signature is sent back if it was: between the texts.
     if (this.#signatures.length > 0) this.#close(events);
     this.#begin(kind, events);
     this.#delta({ case: "text", value: text }, events);

@@ -85,7 +85,7 @@ class ContentList {
     this.#contents = contents;
   }
 
-  /** The parts of the last content, where it is of that role. */
+  /** The parts of the last content, if it is of that role. */
   partsOf(role: GeminiContent["role"]): readonly GeminiPiece[] {
     const last = this.#contents.at(-1);
     return last?.role === role ? last.parts : [];
@@ -264,10 +264,10 @@ interface ToolResultContext {
 }
 
 /**
- * Writes a result: texts as its output, or its error; pictures within it where the model can read them
+ * Writes a result: texts as its output, or its error; pictures within it if the model can read them
  * there, else behind it.
  *
- * @throws GatewayError INVALID_REQUEST where it belongs to no call
+ * @throws GatewayError INVALID_REQUEST if it belongs to no call
  */
 function encodeToolResult(
   result: ToolResult,

@@ -94,7 +94,9 @@ export function geminiStops(stop: readonly string[]): readonly string[] {
   return stop.slice(0, stopMax);
 }
 
-/** Writes the settings. @throws GatewayError INVALID_REQUEST where one cannot be carried nor left out */
+/**
+ * Writes the settings. @throws GatewayError INVALID_REQUEST if one cannot be carried nor left out
+ */
 function encodeConfig(generation: Generation, context: EncodeContext): GenerationConfig {
   const { maxOutputTokens, temperature, topP, topK, stop } = generation;
   const { presencePenalty, frequencyPenalty, responseFormat, reasoning } = generation;

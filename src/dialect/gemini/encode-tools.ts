@@ -28,7 +28,7 @@ interface Declaration {
   readonly wire: JsonRecord;
 }
 
-/** The tools' part of a request. @throws GatewayError INVALID_REQUEST where Gemini has no such tool */
+/** The tools' part of a request. @throws GatewayError INVALID_REQUEST if Gemini has no such tool */
 export function encodeTools(
   { tools, toolChoice, parallelToolCalls }: Conversation,
   context: EncodeContext,
@@ -108,7 +108,9 @@ function googleSearch(search: WebSearch, context: EncodeContext): JsonRecord {
   return { googleSearch: {} };
 }
 
-/** Whether the choice leaves only some of the tools. Gemini can be told so only where it must call one. */
+/**
+ * Whether the choice leaves only some of the tools. Gemini can be told so only if it must call one.
+ */
 function isLimited(choice: ToolChoice | undefined): choice is ToolChoice {
   return choice !== undefined && choice.allowed.length > 0 && choice.mode === ToolChoiceMode.AUTO;
 }

@@ -14,7 +14,7 @@ const failures: ReadonlySet<string> = new Set([
   "MISSING_THOUGHT_SIGNATURE",
 ]);
 
-/** The failure that a chunk tells; `undefined`: none. */
+/** The failure that a chunk tells; undefined if there is none. */
 export function readFailure(chunk: JsonRecord, candidate: JsonRecord): ReplyError | undefined {
   const error = recordAt(chunk, "error");
   if (error !== undefined) return errorOf(error);

@@ -5,7 +5,7 @@ import { type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 /** How a reply ended. */
 export interface Finish {
   readonly reason: StopReason;
-  /** The vendor's explanation. Empty: none. */
+  /** The vendor's explanation. Empty if there is none. */
   readonly detail: string;
 }
 

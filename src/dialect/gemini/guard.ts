@@ -103,7 +103,7 @@ export function isGoogleHost(host: string): boolean {
 
 const ownHost = /(?:^|[.-])generativelanguage\.(?:[\w-]+\.)*googleapis\.com$/;
 
-/** `undefined`: it is no address. */
+/** Undefined if it is no address. */
 function hostOf(address: string): string | undefined {
   return URL.parse(address)?.hostname.replace(/\.$/, "");
 }

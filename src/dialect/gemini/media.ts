@@ -5,7 +5,9 @@ import { invalid } from "../../core/validation.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import type { GeminiBlob, GeminiPart } from "./wire.ts";
 
-/** MIME types by file extension: Gemini wants one with all bytes, and with addresses where it is known. */
+/**
+ * MIME types by file extension: Gemini wants one with all bytes, and with addresses if it is known.
+ */
 const mimeTypes: ReadonlyMap<string, string> = new Map([
   ["png", "image/png"],
   ["jpg", "image/jpeg"],
@@ -31,7 +33,7 @@ const mimeTypes: ReadonlyMap<string, string> = new Map([
   ["webm", "video/webm"],
 ]);
 
-/** Writes a medium. @throws GatewayError INVALID_REQUEST where Gemini cannot get at it */
+/** Writes a medium. @throws GatewayError INVALID_REQUEST if Gemini cannot get at it */
 export function encodeMedia(media: MediaPart, context: EncodeContext): GeminiPart {
   noteHints(media, context);
   switch (media.source.case) {

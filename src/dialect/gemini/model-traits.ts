@@ -2,7 +2,9 @@
 
 /** How a model's series differs, by its name. */
 export interface ModelTraits {
-  /** Whether it takes a thinking level (from Gemini 3 on) or a budget (2.5); `undefined`: neither. */
+  /**
+   * Whether it takes a thinking level (from Gemini 3 on) or a budget (2.5); undefined if neither.
+   */
   readonly thinking: "level" | "budget" | undefined;
   /** Whether it refuses a function call without the signature that it came with: from Gemini 3 on. */
   readonly needsSignatures: boolean;
@@ -12,8 +14,10 @@ export interface ModelTraits {
   readonly isPro: boolean;
 }
 
-/** Reads the series from the model's name. Names without one (`gemini-flash-latest`, a tuned model) are
- * taken for the newest where they say so, else for 2.5. */
+/**
+ * Reads the series from the model's name. Names without one (`gemini-flash-latest`, a tuned model)
+ * are taken for the newest if they say so, else for 2.5.
+ */
 export function traitsOf(model: string): ModelTraits {
   const [, major, minor = "0"] = /gemini-(\d+)(?:\.(\d+))?/.exec(model) ?? [];
   const isLatest = model.endsWith("-latest");

@@ -148,7 +148,7 @@ export class GeminiToolCount {
     this.#runs++;
   }
 
-  /** The calls so far; `undefined`: none. */
+  /** The calls so far; undefined if there is none. */
   get calls(): ToolCalls | undefined {
     const searches = this.#queries.size || (this.#isGrounded ? 1 : 0);
     const fetches = this.#pages.size;

@@ -103,7 +103,7 @@ export function emptyReasoning(): Part["kind"] {
   return { case: "reasoning", value };
 }
 
-/** The first candidate; empty where there is none, as in a chunk that only has usage. */
+/** The first candidate; empty if there is none, as in a chunk that only has usage. */
 export function candidateOf(chunk: JsonRecord): JsonRecord {
   return recordsAt(chunk, "candidates")[0] ?? {};
 }

@@ -14,15 +14,18 @@ export function readCitation(record: JsonRecord, json: string): Citation {
   });
 }
 
-/** The text of a block that has nothing but sources, which the style only tells of a text. Empty: none has an address. */
+/**
+ * The text of a block that has nothing but sources, which the style only tells of a text. Empty if
+ * none has an address.
+ */
 export function sourcesText(citations: readonly Citation[]): string {
   const pages = citations.filter(({ url }) => url !== "");
   return pages.map(({ url, title }) => (title === "" ? url : `[${title}](${url})`)).join("\n");
 }
 
 /**
- * A citation as JSON; `undefined` where the style has no form for it: it cites pages by their address, and
- * only the documents of its own requests.
+ * A citation as JSON; `undefined` if the style has no form for it: it cites pages by their address,
+ * and only the documents of its own requests.
  *
  * @param text what the citation is about, as far as it is known
  */

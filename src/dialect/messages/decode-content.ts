@@ -99,7 +99,7 @@ function decodeToolResult(block: JsonReader): PartKind {
   return { case: "toolResult", value: newToolResult(result) };
 }
 
-/** The hint of a block or a tool; `undefined`: none. */
+/** The hint of a block or a tool; undefined if there is none. */
 export function decodeCacheHint(block: JsonReader): CacheHint | undefined {
   const control = block.object("cache_control");
   return control && create(CacheHintSchema, { ttl: control.text("ttl") });

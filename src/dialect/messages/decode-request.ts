@@ -104,7 +104,7 @@ function decodeMetadata(reader: JsonReader, generation: Generation, extras: Extr
 /** How much to think, and in what form to answer. */
 function decodeOutput(reader: JsonReader, generation: Generation, extras: Extra[]): void {
   const config = reader.object("output_config");
-  // The older name of the beta; where both are there, the newer one counts.
+  // The older name of the beta; if both are there, the newer one counts.
   const format = config?.object("format") ?? reader.object("output_format");
   const effort = config?.text("effort") ?? "";
   const thinking = decodeThinking(reader, extras);

@@ -25,8 +25,10 @@ export interface Block {
   readonly id: string;
 }
 
-/** The block for a part; `undefined` where there is nothing to be sent: the vendor refuses empty texts, and
- * reasoning that it has not sealed itself. */
+/**
+ * The block for a part; `undefined` if there is nothing to be sent: the vendor refuses empty texts,
+ * and reasoning that it has not sealed itself.
+ */
 export function encodePart(part: Part, writer: EncodeContext): Block | undefined {
   const { kind } = part;
   switch (kind.case) {

@@ -61,7 +61,7 @@ export class EncodeContext {
     this.#dropped.add(name);
   }
 
-  /** The extras as members, where they are of this style; otherwise none. */
+  /** The extras as members, if they are of this style; otherwise none. */
   extras(extras: readonly Extra[]): JsonBranch {
     if (extras.length === 0) return none;
     if (!this.isOwn) {

@@ -44,7 +44,7 @@ function said({ parts }: Reply): ReplyContents {
   };
 }
 
-/** The block for a part; `undefined` where there is nothing to be said, or no way to say it. */
+/** The block for a part; `undefined` if there is nothing to be said, or no way to say it. */
 function encodePart({ kind }: Part, options: ReplyOptions): JsonTree | undefined {
   switch (kind.case) {
     case "text":
@@ -84,7 +84,7 @@ function shownInput(call: ToolCall): string {
   return isCut ? JSON.stringify({ partial_json: input }) : toolInput(call);
 }
 
-/** The vendor itself leaves the citations out where there are none: null is refused by an SDK. */
+/** The vendor itself leaves the citations out if there are none: null is refused by an SDK. */
 function encodeText(
   { text: own, citations }: TextPart,
   options: ReplyOptions,

@@ -33,7 +33,7 @@ import { encodeReasoning, encodeSampling, refuseForeignExtras } from "./encode-s
 import { encodeTools } from "./encode-tools.ts";
 import { writeServiceTier } from "./wire.ts";
 
-/** Value of `max_tokens` where neither request nor catalogue has one; the style requires it. */
+/** Value of `max_tokens` if neither request nor catalogue has one; the style requires it. */
 const maxTokensDefault = 4096;
 
 /** The newer API version accepts no sampling parameters, the older one accepts all. */
@@ -245,7 +245,7 @@ class MessageList {
   readonly #list: Message[] = [];
   /** Calls of the last assistant message without a result. */
   readonly #open = new Set<string>();
-  /** System messages between calls and their results, where the style allows none. */
+  /** System messages between calls and their results, if the style allows none. */
   #waiting: Message[] = [];
 
   add(message: Message): void {

@@ -149,8 +149,8 @@ interface ReasoningContext {
 }
 
 /**
- * Drops and reports reasoning where the vendor would refuse the request: with a required tool, within a turn whose
- * reasoning did not come back, and for models without it.
+ * Drops and reports reasoning if the vendor would refuse the request: with a required tool, within
+ * a turn whose reasoning did not come back, and for models without it.
  */
 export function encodeReasoning(context: ReasoningContext): EncodedReasoning {
   const { generation, canThink, writer } = context;
@@ -253,7 +253,7 @@ const budgets: ReadonlyMap<string, number> = new Map([
   ["max", 24_576],
 ]);
 
-/** Budget where only a summary is requested. */
+/** Budget if only a summary is requested. */
 const budgetTokensDefault = 8_192;
 
 /** Largest share of `max_tokens` for thinking; the rest is for the reply. */

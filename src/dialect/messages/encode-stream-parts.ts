@@ -28,7 +28,7 @@ export interface BlockWriter {
   end(): string;
 }
 
-/** The writer for a part; `undefined` where the style has no block for it: reported as dropped. */
+/** The writer for a part; `undefined` if the style has no block for it: reported as dropped. */
 export function blockWriterFor(
   part: Part | undefined,
   options: ReplyOptions,

@@ -107,7 +107,7 @@ function encodeFunction(value: FunctionTool, tool: Tool, writer: EncodeContext):
   };
 }
 
-/** The style demands an object schema, also where a function takes nothing. */
+/** The style demands an object schema, also if a function takes nothing. */
 function inputSchema(json: string): string {
   if (json === "") return '{"type":"object","properties":{}}';
   const schema = parseRecord(json);

@@ -157,7 +157,7 @@ function refuseBodyBetas(body: JsonRecord): void {
   }
 }
 
-/** Refuses where and how a request is to be served, if that costs more. */
+/** Refuses if and how a request is to be served, if that costs more. */
 function checkService(body: JsonRecord, use: FeatureUse): void {
   const { mcp_servers: servers } = body;
   // The fast mode is asked for by another member.

@@ -16,7 +16,7 @@ import type { EncodeContext } from "./encode-context.ts";
 
 type Source = MediaPart["source"];
 
-/** A picture; `undefined` where its source is of a type that is not known here. */
+/** A picture; `undefined` if its source is of a type that is not known here. */
 export function decodeImage(block: JsonReader): PartKind | undefined {
   const found = decodeSource(block.requiredObject("source"));
   if (found === undefined) return undefined;
@@ -24,7 +24,7 @@ export function decodeImage(block: JsonReader): PartKind | undefined {
   return { case: "media", value };
 }
 
-/** A document; `undefined` where its source is of a type that is not known here. */
+/** A document; `undefined` if its source is of a type that is not known here. */
 export function decodeDocument(block: JsonReader): PartKind | undefined {
   const found = decodeSource(block.requiredObject("source"));
   if (found === undefined) return undefined;

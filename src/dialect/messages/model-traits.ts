@@ -16,7 +16,7 @@ export interface ModelTraits {
   readonly xhigh: boolean;
   /** Whether it takes `temperature`, `top_p` and `top_k`. */
   readonly sampling: boolean;
-  /** Whether it takes system messages behind the first message; `undefined`: not known. */
+  /** Whether it takes system messages behind the first message; undefined if unknown. */
   readonly lateSystem: boolean | undefined;
   /** Whether it continues a final message of the assistant. */
   readonly prefill: boolean;

@@ -32,8 +32,10 @@ export function shownThinking({ summaries, text }: Pick<Reasoning, "summaries" |
   return [...summaries, text].filter(Boolean).join("\n\n");
 }
 
-/** The signature of a client's `thinking` block: the vendor's own, else a wrap. Never empty: the block comes
- * back only where it has one. */
+/**
+ * The signature of a client's `thinking` block: the vendor's own, else a wrap. Never empty: the
+ * block comes back only if it has one.
+ */
 export function clientSignature(reasoning: Reasoning): string {
   const { seal, summaries, text, itemId } = reasoning;
   const isOwn = seal?.dialect === Dialect.MESSAGES && seal.data === "";

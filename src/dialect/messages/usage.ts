@@ -107,7 +107,7 @@ export class StreamUsage {
     return readUsage({ ...this.#members, output_tokens: 0 });
   }
 
-  /** The tier that served the request, in the vendor's word. Empty: not reported. */
+  /** The tier that served the request, in the vendor's word. Empty if not reported. */
   get serviceTier(): string {
     return textAt(this.#members, "service_tier");
   }
@@ -156,7 +156,10 @@ function hourWrites(record: JsonRecord): unknown {
   return recordAt(record, "cache_creation")?.["ephemeral_1h_input_tokens"];
 }
 
-/** Usage as the wire tells it. No member is null: some SDKs refuse a null where a number may be missing. */
+/**
+ * Usage as the wire tells it. No member is null: some SDKs refuse a null if a number may be
+ * missing.
+ */
 export interface WireUsage {
   readonly input_tokens: number;
   readonly cache_creation_input_tokens: number;
@@ -186,7 +189,7 @@ export function writeUsage(usage: Usage): WireUsage {
   };
 }
 
-/** Usage for a client where the vendor told none: the estimate of the input. */
+/** Usage for a client if the vendor told none: the estimate of the input. */
 export function estimatedUsage(inputTokens: number): WireUsage {
   return {
     input_tokens: Math.max(inputTokens, 1),

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
 
-/** The reply's id: the vendor's own where it is one of this style. */
+/** The reply's id: the vendor's own if it is one of this style. */
 export function messageId(id: string, { callId }: ReplyOptions): string {
   return id.startsWith("msg_") ? id : `msg_${callId}`;
 }
@@ -24,7 +24,7 @@ export function readServiceTier(word: string): string {
   return word === "standard_only" ? "default" : word;
 }
 
-/** Encodes a request's service tier; `undefined` where the style has no such tier. */
+/** Encodes a request's service tier; `undefined` if the style has no such tier. */
 export function writeServiceTier(tier: string): string | undefined {
   if (tier === "auto") return tier;
   return tier === "default" || tier === "standard" ? "standard_only" : undefined;
@@ -35,7 +35,7 @@ export function readServedTier(word: string): string {
   return word === "standard" ? "default" : word;
 }
 
-/** Encodes the tier in a reply's usage; `undefined` where the style has no such tier. */
+/** Encodes the tier in a reply's usage; `undefined` if the style has no such tier. */
 export function writeServedTier(tier: string): string | undefined {
   if (tier === "default" || tier === "auto") return "standard";
   return tier === "standard" || tier === "priority" || tier === "batch" ? tier : undefined;

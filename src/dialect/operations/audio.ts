@@ -26,7 +26,7 @@ import { nothingUnfinished } from "../../wire/sse/event-stream.ts";
 export interface SpeechBody extends ModelBody {
   /** The characters of the text, as Unicode code points. */
   readonly characters: number;
-  /** The format of the file; `mp3` where the request names none. */
+  /** The format of the file; `mp3` if the request names none. */
   readonly format: string;
   /** Speed; 1 is normal. */
   readonly speed: number;
@@ -148,9 +148,9 @@ export class SpeechEventsRelay extends MediaEventsRelay {
 
 /** What a complete reply tells. */
 interface RecordingText {
-  /** Tokens; `undefined`: it tells none. */
+  /** Tokens; undefined if it tells none. */
   readonly usage: Usage | undefined;
-  /** The length of the recording; `undefined`: it does not tell. */
+  /** The length of the recording; undefined if it does not tell. */
   readonly seconds: number | undefined;
   /** Bytes of the text. */
   readonly textBytes: number;
@@ -193,7 +193,7 @@ export class TranscriptTextRelay extends BytesRelay {
 
 /** Relays events: `transcript.text.delta` and, with the usage, `transcript.text.done`. */
 export class TranscriptEventsRelay extends MediaEventsRelay {
-  /** The length of the recording, where the vendor tells it. */
+  /** The length of the recording, if the vendor tells it. */
   #seconds: number | undefined;
 
   override get units(): { readonly seconds: number } | undefined {

@@ -47,9 +47,12 @@ export interface CompletionBody extends ModelBody {
   readonly maxOutputTokens: number | undefined;
   /** The choices in the reply: `n` for each prompt. */
   readonly choices: number;
-  /** The choices that the vendor makes and charges: `best_of`, where it is more than `n`. */
+  /** The choices that the vendor makes and charges: `best_of`, if it is more than `n`. */
   readonly made: number;
-  /** Bytes of each prompt that the vendor repeats before its own text, by `echo`; empty: it repeats none. */
+  /**
+   * Bytes of each prompt that the vendor repeats before its own text, by `echo`; empty means it
+   * repeats none.
+   */
   readonly echoed: readonly number[];
 }
 

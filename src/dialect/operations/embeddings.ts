@@ -16,15 +16,17 @@ export const embeddingsMembers = classed("free", "dimensions encoding_format inp
 /** A reply after relaying. */
 export interface RelayedEmbeddings {
   readonly body: Buffer;
-  /** What the vendor reported; `undefined`: nothing usable. */
+  /** What the vendor reported; undefined means nothing usable. */
   readonly usage: Usage | undefined;
 }
 
 /** Options of {@link relayEmbeddings}. */
 export interface EmbeddingsRelayOptions {
-  /** `undefined`: leave what the vendor wrote. */
+  /** Undefined means leave what the vendor wrote. */
   readonly publicModel: string | undefined;
-  /** Whether the caller asked for base64; asked only where the vendor sent lists. Default: it did not. */
+  /**
+   * Whether the caller asked for base64; asked only if the vendor sent lists. Default: it did not.
+   */
   readonly isBase64?: () => boolean;
 }
 
@@ -65,7 +67,7 @@ export function asksForBase64(body: Uint8Array): boolean {
   return member !== undefined && sliceText(bytes, member) === '"base64"';
 }
 
-/** A reply with its vectors in base64; `undefined`: they are. */
+/** A reply with its vectors in base64; undefined if they are. */
 function encoded(body: Buffer): Buffer | undefined {
   const reply = JSON.parse(body.toString("utf8")) as JsonRecord;
   const { data } = reply;
@@ -86,7 +88,7 @@ function isVector(each: unknown): each is { readonly embedding: readonly number[
 export interface EmbeddingsRequest {
   /** The texts, in order; at least one. */
   readonly texts: readonly string[];
-  /** The length of each vector; `undefined`: the model's own. */
+  /** The length of each vector; undefined for the model's own. */
   readonly dimensions: number | undefined;
   readonly isBase64: boolean;
 }
@@ -94,7 +96,7 @@ export interface EmbeddingsRequest {
 /**
  * Reads a request for such a vendor.
  *
- * @param decode turns tokens into their text; absent: the vendor reads texts only
+ * @param decode turns tokens into their text; absent if the vendor reads texts only
  * @throws GatewayError INVALID_REQUEST, naming the member at fault
  */
 export function readEmbeddings(
@@ -160,8 +162,8 @@ function float32Base64(vector: readonly number[]): string {
 }
 
 /**
- * The usage of a call that only reads, `undefined` where it is unusable. Some compatible vendors report only the total,
- * which is the input.
+ * The usage of a call that only reads, `undefined` if it is unusable. Some compatible vendors
+ * report only the total, which is the input.
  */
 export function readInputUsage(usage: JsonRecord | undefined): Usage | undefined {
   if (usage === undefined) return undefined;

@@ -1,4 +1,7 @@
-/** Requests for images and their replies in OpenAI's form: read where billing needs it, otherwise the same bytes. */
+/**
+ * Requests for images and their replies in OpenAI's form: read if billing needs it, otherwise the
+ * same bytes.
+ */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { asBuffer } from "../../core/bytes.ts";
@@ -144,7 +147,7 @@ function refuseStoredImage(name: string, json: string | undefined): void {
 /** A complete reply with images. */
 export interface ImagesReply {
   readonly body: Buffer;
-  /** The vendor's tokens; `undefined`: it reports none. */
+  /** The vendor's tokens; undefined if it reports none. */
   readonly usage: Usage | undefined;
   /** The number of images in the reply. */
   readonly images: number;

@@ -49,7 +49,7 @@ export function mediaErrorEvent(error: GatewayError): Buffer {
   return mediaEvent({ type: "error", ...errorBody(error) });
 }
 
-/** The tokens of a reply; `undefined` where the figures are unusable. */
+/** The tokens of a reply; `undefined` if the figures are unusable. */
 export function readMediaUsage(usage: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
   const input = recordAt(usage, "input_tokens_details");

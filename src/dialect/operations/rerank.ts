@@ -1,6 +1,6 @@
 /**
- * Rerank in the forms of Cohere's API, Jina's API and vLLM: `{model, query, documents}` in, `{results}` out. Requests are
- * read where billing needs it, otherwise bodies keep their bytes.
+ * Rerank in the forms of Cohere's API, Jina's API and vLLM: `{model, query, documents}` in,
+ * `{results}` out. Requests are read if billing needs it, otherwise bodies keep their bytes.
  */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -116,25 +116,25 @@ function readDocuments(bytes: Buffer, members: Members, areTexts: boolean): read
 /** A reply after relaying. */
 export interface RelayedRerank {
   readonly body: Buffer;
-  /** Tokens; `undefined`: the vendor reports none. */
+  /** Tokens; undefined if the vendor reports none. */
   readonly usage: Usage | undefined;
-  /** Searches as the vendor counts them; `undefined`: it does not. */
+  /** Searches as the vendor counts them; undefined if it does not. */
   readonly searches: number | undefined;
 }
 
 /** Options of {@link relayRerank}. */
 export interface RelayRerankOptions {
-  /** `undefined`: leave what the vendor wrote. */
+  /** Undefined means leave what the vendor wrote. */
   readonly publicModel: string | undefined;
   /** Whether the caller uses the second version of Cohere's API, whose clients require `meta`. */
   readonly isCohereV2: boolean;
 }
 
 /**
- * Reads the usage of a reply and restores the public model name in it. A reply in Jina's form gets the `meta` that
- * callers of Cohere's API require. Every other byte stays.
+ * Reads the usage of a reply and restores the public model name in it. A reply in Jina's form gets
+ * the `meta` that callers of Cohere's API require. Every other byte stays.
  *
- * @throws UnreadableReplyError where there are no results
+ * @throws UnreadableReplyError if there are no results
  */
 export function relayRerank(
   body: Buffer,

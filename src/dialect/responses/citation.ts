@@ -21,7 +21,7 @@ export function decodeCitation(json: string): Citation {
 }
 
 /**
- * A citation as an annotation of a text; `undefined` where this style has none such.
+ * A citation as an annotation of a text; `undefined` if this style has none such.
  *
  * @param length the text's length: what a citation without a place is about is all of it
  */
@@ -39,7 +39,9 @@ export function annotationJson(citation: Citation, length: number): unknown {
   };
 }
 
-/** A place in a document of the request, as messages cite it; `undefined` where it is something else. */
+/**
+ * A place in a document of the request, as messages cite it; `undefined` if it is something else.
+ */
 function fileCitation({ dialect, json, title }: Citation): unknown {
   if (dialect !== Dialect.MESSAGES) return undefined;
   const index = countAt(JSON.parse(json) as JsonRecord, "document_index");

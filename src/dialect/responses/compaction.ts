@@ -42,9 +42,9 @@ export function asksForCompaction({ conversation }: Generation): boolean {
 }
 
 /**
- * The turn of an item that the gateway made; `undefined`: it is another item, or a vendor made it.
+ * The turn of an item that the gateway made; undefined if it is another item, or a vendor made it.
  *
- * @throws GatewayError INVALID_REQUEST where it is damaged: without it, the conversation would be lost
+ * @throws GatewayError INVALID_REQUEST if it is damaged: without it, the conversation would be lost
  */
 export function summaryTurn(item: JsonReader, type: string): Turn | undefined {
   if (!compactionTypes.has(type)) return undefined;
@@ -61,11 +61,12 @@ const summaryIntroduction =
   "The earlier conversation was replaced by this summary. Continue from where it ends.";
 
 /**
- * Leaves out what compactions inside the input replaced: a conversation that is continued by `previous_response_id` still
- * contains it. Instructions stay.
+ * Leaves out what compactions inside the input replaced: a conversation that is continued by
+ * `previous_response_id` still contains it. Instructions stay.
  *
  * @param turns those of the items, one each
- * @throws GatewayError INVALID_REQUEST where a trigger is followed by something else than its compaction
+ * @throws GatewayError INVALID_REQUEST if a trigger is followed by something else than its
+ * compaction
  */
 export function withoutCompacted(turns: Turn[], items: readonly JsonReader[]): Turn[] {
   const at = turns.findLastIndex((turn) => isOpaque(turn, trigger));
@@ -93,10 +94,10 @@ const request = [
 ].join("\n");
 
 /**
- * The request that asks a model for the summary. The tools stay, because some vendors refuse calls of unknown tools in
- * the conversation, but none may be called.
+ * The request that asks a model for the summary. The tools stay, because some vendors refuse calls
+ * of unknown tools in the conversation, but none may be called.
  *
- * @throws GatewayError INVALID_REQUEST where there is nothing to summarise
+ * @throws GatewayError INVALID_REQUEST if there is nothing to summarise
  */
 export function askForSummary(generation: Generation): Generation {
   const { conversation, responseFormat: _format, ...rest } = generation;
@@ -193,7 +194,7 @@ export class CompactionRewriter implements ReplyRewriter {
     return [newEvent({ case: "error", value: { code: ErrorCode.UPSTREAM_ERROR, message } })];
   }
 
-  /** The item; `undefined`: there is no text. */
+  /** The item; undefined if there is no text. */
   #item(texts: readonly string[]): Part | undefined {
     const summary = texts.join("\n").trim();
     if (summary === "") return undefined;

@@ -56,7 +56,9 @@ function decodePart(part: JsonReader): Part {
   return decoded;
 }
 
-/** Where a cached prefix may end: as a hint, or whole where more is said than the contract can carry. */
+/**
+ * Where a cached prefix may end: as a hint, or whole if more is said than the contract can carry.
+ */
 function decodeBreakpoint(part: JsonReader): { cacheHint?: CacheHint; extra?: Extra } {
   const name = "prompt_cache_breakpoint";
   const json = part.json(name);

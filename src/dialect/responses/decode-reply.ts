@@ -158,7 +158,7 @@ export function decodeReasoning(item: JsonRecord): Reasoning {
   });
 }
 
-/** The seal of a reasoning item; `undefined`: none. */
+/** The seal of a reasoning item; undefined if there is none. */
 export function sealOf(item: JsonRecord): ReasoningSeal | undefined {
   const data = textAt(item, "encrypted_content");
   return data === ""

@@ -73,7 +73,7 @@ const modes = {
 
 const modeWords = ["auto", "none", "required"] as const;
 
-/** Reads `tool_choice`; `undefined` where it is absent. */
+/** Reads `tool_choice`; `undefined` if it is absent. */
 export function decodeToolChoice(body: JsonReader): ToolChoice | undefined {
   const value = body.value("tool_choice");
   if (value === undefined) return undefined;
@@ -89,7 +89,7 @@ export function decodeToolChoice(body: JsonReader): ToolChoice | undefined {
   return allowedTools(choice) ?? create(ToolChoiceSchema, { opaque: opaqueOf(choice) });
 }
 
-/** `undefined` where all of them cannot be named. */
+/** `undefined` if all of them cannot be named. */
 function allowedTools(choice: JsonReader): ToolChoice | undefined {
   if (choice.text("type") !== "allowed_tools") return undefined;
   const word = choice.word("mode", ["auto", "required"]) ?? "auto";
@@ -101,7 +101,7 @@ function allowedTools(choice: JsonReader): ToolChoice | undefined {
   return create(ToolChoiceSchema, { mode: modes[word], allowed });
 }
 
-/** `undefined` where it is none of the caller's own tools, or says more than the name. */
+/** `undefined` if it is none of the caller's own tools, or says more than the name. */
 function toolName(tool: JsonReader): ToolName | undefined {
   const type = tool.text("type");
   if (type !== "function" && type !== "custom") return undefined;

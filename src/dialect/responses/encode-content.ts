@@ -102,8 +102,10 @@ function outputText({ text, citations }: TextPart, context: EncodeContext): Json
   return { type: "output_text", text, annotations };
 }
 
-/** What a tool answered: a string where it is text only, else parts. A failure is told in words: this
- * style has no other place for it. */
+/**
+ * What a tool answered: a string if it is text only, else parts. A failure is told in words: this
+ * style has no other place for it.
+ */
 function resultOutput(result: ToolResult, context: EncodeContext): unknown {
   const { parts, plain } = result;
   const texts = parts.map(({ kind }) => (kind.case === "text" ? kind.value.text : undefined));
@@ -120,14 +122,14 @@ function resultOutput(result: ToolResult, context: EncodeContext): unknown {
 
 /** A conversation as this style has it. */
 interface EncodedTurns {
-  /** `undefined`: none. */
+  /** Undefined if there is none. */
   readonly instructions: string | undefined;
   readonly input: readonly (JsonRecord | JsonText)[];
 }
 
 /**
- * Writes turns. What the developer says first becomes the instructions where it came so, or from a style
- * that has one such place; what stands later stays where it is.
+ * Writes turns. What the developer says first becomes the instructions where it came so, or from a
+ * style that has one such place; what stands later stays if it is.
  */
 export function encodeTurns(given: readonly Turn[], context: EncodeContext): EncodedTurns {
   const { drop, quirks } = context;

@@ -14,7 +14,7 @@ const shortName = toolNameFor({ charsMax: 64, dots: true });
 
 /** The state. */
 export class EncodeContext {
-  /** The style that the request came in; `undefined`: a typed caller. */
+  /** The style that the request came in; undefined for a typed caller. */
   readonly source: Dialect | undefined;
   /** Whether it came in this style, so that its extras are restored. */
   readonly isOwn: boolean;
@@ -85,7 +85,7 @@ export class EncodeContext {
     return this.isOwn ? name : shortName({ name, namespace: "" });
   }
 
-  /** The id and status of an item; none where its id cannot be sent. */
+  /** The id and status of an item; none if its id cannot be sent. */
   identity(type: ItemType, id: string): JsonRecord {
     const sentId = this.isOwn ? id : itemIdFor(type, id);
     return sentId === "" ? {} : { id: sentId };

@@ -142,7 +142,10 @@ export class OutputIds {
     this.#drop(name);
   }
 
-  /** The id of the item at `index`: the vendor's, where it is one of this style's that was not used yet. */
+  /**
+   * The id of the item at `index`: the vendor's, if it is one of this style's that was not used
+   * yet.
+   */
   item(type: ItemType, index: number, given = ""): string {
     const known = itemIdFor(type, given);
     const isUsable = known !== "" && !this.#itemIds.has(known);
@@ -164,7 +167,7 @@ interface MessageJson {
   readonly id: string;
   readonly status: ItemStatus;
   readonly content: readonly JsonRecord[];
-  /** JSON; empty: none. */
+  /** JSON; empty if there is none. */
   readonly phase: string;
 }
 
@@ -180,7 +183,7 @@ export function messageItem({ id, status, content, phase }: MessageJson): JsonRe
   };
 }
 
-/** The phase that a vendor of this style gave a message, as JSON; empty: none. */
+/** The phase that a vendor of this style gave a message, as JSON; empty if there is none. */
 export function phaseIn(extras: readonly Extra[]): string {
   return extras.find(({ name }) => name === "phase")?.json ?? "";
 }
@@ -248,7 +251,7 @@ export function callItem({ id, callId, call, input, status }: CallJson): JsonRec
 type ShownReasoning = Pick<Reasoning, "text" | "summaries">;
 
 /**
- * How reasoning is shown: as this style's vendors gave it where it is theirs, which its id tells; any
+ * How reasoning is shown: as this style's vendors gave it if it is theirs, which its id tells; any
  * other as a summary, because most clients show nothing else.
  */
 function shownReasoning(reasoning: Reasoning): ShownReasoning {

@@ -103,8 +103,10 @@ function dropUnknown(generation: Generation, { drop, isOwn }: EncodeContext): vo
   if (generation.frequencyPenalty !== undefined) drop("frequency_penalty");
 }
 
-/** Puts extras where their path says: beside the body's own members, or inside one of them. All of the body was made for this
- * request, so it is changed in place. */
+/**
+ * Puts extras if their path says: beside the body's own members, or inside one of them. All of the
+ * body was made for this request, so it is changed in place.
+ */
 function addOwnExtras(
   body: Record<string, unknown>,
   extras: readonly Extra[],

@@ -11,7 +11,7 @@ import type { JsonRecord } from "../../wire/json/value.ts";
 import { strictFor } from "../tools/strict-schema.ts";
 import type { EncodeContext } from "./encode-context.ts";
 
-/** Writes `reasoning`; `undefined` where nothing is said of it. */
+/** Writes `reasoning`; `undefined` if nothing is said of it. */
 export function encodeReasoning(options: ReasoningOptions): JsonRecord | undefined {
   const effort = effortOf(options);
   const summary = summaryOf(options);
@@ -57,7 +57,7 @@ function summaryOf({ mode, summary }: ReasoningOptions): string {
   }
 }
 
-/** Writes `text`; `undefined` where nothing is said of it. */
+/** Writes `text`; `undefined` if nothing is said of it. */
 export function encodeText(generation: Generation, context: EncodeContext): JsonRecord | undefined {
   const { responseFormat, verbosity } = generation;
   const format = responseFormat && encodeFormat(responseFormat, context);

@@ -41,7 +41,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
   #items = 0;
   /** The call that has ended last. Only what follows tells whether it was cut off. */
   #endedCall: number | undefined;
-  /** The message that ends the output so far, where one does. */
+  /** The message that ends the output so far, if one does. */
   #message: MessageWriter | undefined;
   #response: ResponseWriter | undefined;
   #refused = false;

@@ -123,7 +123,7 @@ const words: ReadonlyMap<ToolChoiceMode, string> = new Map([
   [ToolChoiceMode.REQUIRED, "required"],
 ]);
 
-/** Writes a choice of tools; `undefined`: the default. */
+/** Writes a choice of tools; undefined for the default. */
 export function encodeChoice(choice: ToolChoice, context: EncodeContext): unknown {
   const { mode, tool, allowed, opaque } = choice;
   if (opaque !== undefined) {

@@ -32,7 +32,7 @@ export function stopReasonOf(response: JsonRecord, { calls, refusal }: ReplyCont
 /** The encoded end of a response. */
 export interface Ending {
   readonly status: "completed" | "incomplete";
-  /** `null` where it is complete. */
+  /** `null` if it is complete. */
   readonly details: JsonRecord | null;
   /** A refusal to add as content; empty for none. */
   readonly refusal: string;

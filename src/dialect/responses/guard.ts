@@ -47,7 +47,7 @@ const suspects = {
 /** The check of tools of a request with one limit for all calls. */
 function typeCheck(limit: number | undefined) {
   const checkBilled = toolTypeCheck(responsesTools, () => limit, foundTokensOf);
-  /** A shell costs money where the vendor runs it. */
+  /** A shell costs money if the vendor runs it. */
   return (tool: JsonRecord, path: string, use: FeatureUse): void => {
     const isLocal = recordAt(tool, "environment")?.["type"] === "local";
     if (tool["type"] !== "shell" || !isLocal) checkBilled(tool, path, use);

@@ -36,7 +36,7 @@ const readers: Readonly<Record<string, (part: JsonReader) => MediaInit>> = {
   },
 };
 
-/** Reads a content part that carries media; `undefined` where it is of another type. */
+/** Reads a content part that carries media; `undefined` if it is of another type. */
 export function decodeMedia(part: JsonReader): MediaPart | undefined {
   const type = part.text("type");
   // Not `__proto__` or another name that every object has.
@@ -46,7 +46,7 @@ export function decodeMedia(part: JsonReader): MediaPart | undefined {
 
 interface SourceNames {
   readonly url: string;
-  /** Empty: the style has none. */
+  /** Empty if the style has none. */
   readonly data: string;
 }
 

@@ -13,7 +13,7 @@ import { usageJson } from "./usage.ts";
 
 /** A kind of text with deltas. */
 interface TextKind {
-  /** The member with the index of a part; `undefined` where the text is the item's own. */
+  /** The member with the index of a part; `undefined` if the text is the item's own. */
   readonly index?: "content_index" | "summary_index";
   /** The member of the part, or item, that contains the text. */
   readonly member: "text" | "refusal" | "arguments" | "input" | "code";
@@ -50,7 +50,10 @@ interface OpenText {
   readonly index: number;
   /** The text so far, as JSON, in Latin-1. */
   raw: string;
-  /** Follows arguments, which some vendors send again behind their pieces. Absent: it is another text. */
+  /**
+   * Follows arguments, which some vendors send again behind their pieces. Absent if it is another
+   * text.
+   */
   readonly input: StreamedInput | undefined;
   /** Whether the vendor has sent it in full. */
   isComplete: boolean;
@@ -176,7 +179,7 @@ class RelayedItem {
     );
   }
 
-  /** The part lists, where there are any. */
+  /** The part lists, if there are any. */
   #lists(): Readonly<Record<string, string>> {
     const { content_index: contents, summary_index: summaries } = this.#parts;
     const json = (parts: readonly OpenPart[]): string =>

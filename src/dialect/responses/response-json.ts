@@ -28,7 +28,7 @@ interface ResponseState {
   /** The items as JSON texts. */
   readonly output: readonly string[];
   readonly usage: Usage | undefined;
-  /** Empty where it was not reported. */
+  /** Empty if it was not reported. */
   readonly serviceTier: string;
 }
 
@@ -40,7 +40,7 @@ export class ResponseWriter {
   readonly #serviceTier: string;
   readonly #now: () => number;
 
-  /** @param created start in seconds since 1970; 0 where the vendor did not report it */
+  /** @param created start in seconds since 1970; 0 if the vendor did not report it */
   constructor(options: ReplyOptions, created: bigint) {
     const { callId, generation, model, now } = options;
     this.#now = now;
@@ -200,7 +200,7 @@ export function pendingResponse(request: string, { id, model, created }: Pending
 /** The state of a response without output. */
 interface ResponseStatus {
   readonly status: string;
-  /** The failure. Absent: none. */
+  /** The failure. Absent if there is none. */
   readonly error?: { readonly code: string; readonly message: string };
 }
 

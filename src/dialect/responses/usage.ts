@@ -11,7 +11,7 @@ import {
 } from "../features/usage.ts";
 
 /**
- * Reads `usage`; `undefined` where there is nothing usable.
+ * Reads `usage`; `undefined` if there is nothing usable.
  *
  * @param member reads other members of the response. Default: there are none
  */
@@ -81,7 +81,10 @@ function billedSearches(tools: unknown): number | undefined {
   return tokenCount(searches?.["num_requests"]);
 }
 
-/** Calls of the tools that the vendor ran, where its usage has them. Most vendors report them as items of the output only. */
+/**
+ * Calls of the tools that the vendor ran, if its usage has them. Most vendors report them as items
+ * of the output only.
+ */
 function toolUsage(usage: JsonRecord) {
   // xAI.
   const ran = recordAt(usage, "server_side_tool_usage_details");

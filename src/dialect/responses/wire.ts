@@ -17,7 +17,7 @@ export type ItemType = keyof typeof itemPrefixes;
 /** The longest id that vendors of this style take. */
 const idMax = 64;
 
-/** The item's id where vendors take it for one of theirs, else empty: they refuse any other. */
+/** The item's id if vendors take it for one of theirs, else empty: they refuse any other. */
 export function itemIdFor(type: ItemType, id: string): string {
   return id.startsWith(itemPrefixes[type]) && id.length <= idMax ? id : "";
 }

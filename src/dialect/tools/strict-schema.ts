@@ -21,11 +21,11 @@ export function isClosed(schema: unknown): boolean {
 
 /** Whether a schema of a request is to be followed exactly. */
 export interface StrictSchema {
-  /** What the request says; `undefined`: the default of its style. */
+  /** What the request says; undefined for the default of its style. */
   readonly strict: boolean | undefined;
-  /** The schema. Empty: none. */
+  /** The schema. Empty if there is none. */
   readonly schemaJson: string;
-  /** The style of the request; `undefined`: a typed caller. */
+  /** The style of the request; undefined for a typed caller. */
   readonly source: Dialect | undefined;
 }
 

@@ -8,7 +8,7 @@ import { parseRecord, recordAt, textAt } from "../../wire/json/value.ts";
 export class ToolCallCount {
   #calls: { -readonly [Member in keyof ToolCalls]: number } | undefined;
 
-  /** The calls so far; `undefined`: none, as in nearly every reply. */
+  /** The calls so far; undefined means none, as in nearly every reply. */
   get calls(): ToolCalls | undefined {
     return this.#calls;
   }
@@ -26,14 +26,14 @@ export class ToolCallCount {
   }
 }
 
-/** Counts the calls in a complete reply; `undefined`: none. */
+/** Counts the calls in a complete reply; undefined if there is none. */
 export function countTools(parts: readonly Part[]): ToolCalls | undefined {
   const count = new ToolCallCount();
   for (const part of parts) count.addPart(part);
   return count.calls;
 }
 
-/** The calls in all choices of a reply; `undefined`: none. */
+/** The calls in all choices of a reply; undefined if there is none. */
 export function sumToolCalls(all: readonly (ToolCalls | undefined)[]): ToolCalls | undefined {
   const sum: { -readonly [Member in keyof ToolCalls]: number } = {};
   for (const calls of all) {

@@ -15,7 +15,7 @@ export interface ToolNameLimits {
 /** How the contract names a tool. */
 export interface ToolIdentity {
   readonly name: string;
-  /** Empty: none. */
+  /** Empty if there is none. */
   readonly namespace: string;
 }
 
@@ -32,7 +32,7 @@ export function toolNameFor(limits: ToolNameLimits): (tool: ToolIdentity) => str
   };
 }
 
-/** Finds the tool that a vendor's call means; `undefined` where none of `tools` has that name. */
+/** Finds the tool that a vendor's call means; `undefined` if none of `tools` has that name. */
 export function restoreToolName<Tool extends ToolIdentity>(
   tools: readonly Tool[],
   wireName: string,

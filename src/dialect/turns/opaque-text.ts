@@ -33,8 +33,8 @@ const responsesTypes =
   /_(?:call|call_output|output|list_tools|approval_request|approval_response)$/;
 
 /**
- * The parts that stand for an opaque part of another style. `undefined`: it cannot be left out, since the question would
- * be another one.
+ * The parts that stand for an opaque part of another style. Undefined if it cannot be left out,
+ * since the question would be another one.
  *
  * @param place the role of its turn; `undefined` in the result of a tool
  * @param drop is called with the name of what has no text

@@ -40,7 +40,7 @@ export function portableTurns(turns: readonly Turn[], target: PortableTarget): r
   });
 }
 
-/** No turn if nothing of it is left; `undefined`: it stays as it is. */
+/** No turn if nothing of it is left; undefined if it stays as it is. */
 function portableTurn(turn: Turn, target: PortableTarget): readonly Turn[] | undefined {
   const parts = portable(turn.parts, turn.role, target);
   if (parts === turn.parts) return undefined;
@@ -52,7 +52,7 @@ function portable(parts: Part[], place: Role | undefined, target: PortableTarget
   return replaced(parts, (part) => portablePart(part, place, target)) ?? parts;
 }
 
-/** The items with others in place of some; `undefined`: all stay, as in most requests. */
+/** The items with others in place of some; undefined if all stay, as in most requests. */
 function replaced<Item>(
   items: readonly Item[],
   replace: (item: Item) => readonly Item[] | undefined,
@@ -66,7 +66,7 @@ function replaced<Item>(
   return written;
 }
 
-/** `undefined`: it stays as it is. */
+/** Undefined if it stays as it is. */
 function portablePart(
   part: Part,
   place: Role | undefined,

@@ -21,7 +21,7 @@ export interface TurnForm {
 export interface TurnRules {
   readonly lateSystem: NonNullable<VendorQuirks["lateSystem"]>;
   readonly developerRole: NonNullable<VendorQuirks["developerRole"]>;
-  /** The id of a tool call as the vendor takes it. Absent: any. */
+  /** The id of a tool call as the vendor takes it. Absent for any. */
   readonly callId?: ((id: string) => string) | undefined;
 }
 

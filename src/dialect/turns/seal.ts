@@ -16,7 +16,7 @@ const mark = "uas1.";
 
 const dialects = Object.values(Dialect);
 
-/** Further content of a wrapped seal, where the client's style has no other place for it. */
+/** Further content of a wrapped seal, if the client's style has no other place for it. */
 export interface SealContents {
   /** The reasoning's text. Default: none. */
   readonly text?: string;
@@ -28,7 +28,7 @@ export interface SealContents {
 
 /** The content of a wrapped seal. */
 export interface OpenedSeal {
-  /** The vendor's seal; `undefined` where the reasoning had none, or the wrapped seal is damaged. */
+  /** The vendor's seal; `undefined` if the reasoning had none, or the wrapped seal is damaged. */
   readonly seal: ReasoningSeal | undefined;
   readonly text: string;
   readonly summaries: string[];
@@ -49,7 +49,7 @@ interface Wire {
 /**
  * Wraps a seal for a client of another style.
  *
- * @param seal `undefined` where the reasoning has none but the client's style requires one
+ * @param seal `undefined` if the reasoning has none but the client's style requires one
  */
 export function wrapSeal(seal: ReasoningSeal | undefined, contents: SealContents = {}): string {
   const { text = "", summaries = [], itemId = "" } = contents;
@@ -65,8 +65,8 @@ export function wrapSeal(seal: ReasoningSeal | undefined, contents: SealContents
 }
 
 /**
- * Unwraps a seal; `undefined` where it is the style's own. A damaged one unwraps to nothing, so that it never
- * reaches a vendor.
+ * Unwraps a seal; `undefined` if it is the style's own. A damaged one unwraps to nothing, so that
+ * it never reaches a vendor.
  */
 export function openSeal(opaque: string): OpenedSeal | undefined {
   if (!opaque.startsWith(mark)) return undefined;
@@ -89,7 +89,7 @@ export function wrapSummary(summary: string): string {
   return mark + Buffer.from(JSON.stringify(wire)).toString("base64url");
 }
 
-/** Unwraps a summary; `undefined` where a vendor made the item, empty where it is damaged. */
+/** Unwraps a summary; `undefined` if a vendor made the item, empty if it is damaged. */
 export function openSummary(opaque: string): string | undefined {
   return opaque.startsWith(mark) ? textOf(readWire(opaque.slice(mark.length))["c"]) : undefined;
 }

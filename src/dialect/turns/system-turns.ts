@@ -1,4 +1,4 @@
-/** Places system text where a vendor accepts it. Pure. */
+/** Places system text if a vendor accepts it. Pure. */
 import { Role, type Turn } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import { newTurn } from "./parts.ts";

@@ -31,7 +31,10 @@ export function dashscopeFault(_status: number, body: Buffer): VendorFault | und
   return faults.get(code);
 }
 
-/** The code of an error, in DashScope's form or the OpenAI-compatible one; empty where the body is no error. */
+/**
+ * The code of an error, in DashScope's form or the OpenAI-compatible one; empty if the body is no
+ * error.
+ */
 export function dashscopeCode(body: Buffer): string {
   const code = parseJsonReply({ body })?.["code"];
   if (typeof code === "string") return code;
@@ -39,7 +42,7 @@ export function dashscopeCode(body: Buffer): string {
   return error === undefined ? "" : textMember(error, "code");
 }
 
-/** The message of an error; `undefined` where the body is no error. */
+/** The message of an error; `undefined` if the body is no error. */
 export function dashscopeMessage(body: Buffer): string | undefined {
   const message = parseJsonReply({ body })?.["message"];
   if (typeof message === "string") return message;

@@ -24,7 +24,7 @@ export class DashscopeMeter implements NativeMeter {
   readonly #part = new ObjectScan();
   /** As they were written: most are overtaken before anybody asks. */
   #counts = "";
-  /** The text that had come with the counts; `undefined`: none have come. */
+  /** The text that had come with the counts; undefined if none have come. */
   #countedTextBytes: number | undefined;
   #last = "";
 

@@ -147,7 +147,7 @@ function imageUnits(request: NativeRequest): TaskUnits {
 /** Default number of images of Alibaba's models. */
 const imagesDefault = 4;
 
-/** The parameters of a job. @throws GatewayError where a synchronous reply is requested */
+/** The parameters of a job. @throws GatewayError if a synchronous reply is requested */
 function asynchronous(request: NativeRequest): JsonObject {
   checkMediaRequest(request);
   if (isAsynchronous(request)) return parametersOf(request);
@@ -155,7 +155,7 @@ function asynchronous(request: NativeRequest): JsonObject {
   throw new GatewayError(ErrorCode.INVALID_REQUEST, text);
 }
 
-/** The parameters of a synchronous request. @throws GatewayError where a task is requested */
+/** The parameters of a synchronous request. @throws GatewayError if a task is requested */
 function synchronous(request: NativeRequest): JsonObject {
   if (!isAsynchronous(request)) return parametersOf(request);
   const text = "This is answered at once only: leave the header X-DashScope-Async out";
@@ -244,19 +244,22 @@ function imageLimits(request: NativeRequest): NativeLimits {
   return { maxOutputTokens: 0, images: countOf(synchronous(request), "n") ?? 1 };
 }
 
-/** The input of a request; empty where it has none. */
+/** The input of a request; empty if it has none. */
 function inputOf(request: NativeRequest): JsonObject {
   const input = request.member("input");
   return isRecord(input) ? input : {};
 }
 
-/** The parameters of a request; empty where it has none. */
+/** The parameters of a request; empty if it has none. */
 function parametersOf(request: NativeRequest): JsonObject {
   const parameters = request.member("parameters");
   return isRecord(parameters) ? parameters : {};
 }
 
-/** A number from 1; `undefined` means Alibaba's default. @throws GatewayError where it is no such number */
+/**
+ * A number from 1; `undefined` means Alibaba's default. @throws GatewayError if it is no such
+ * number
+ */
 function countOf(parameters: JsonObject, name: string): number | undefined {
   const count = Math.ceil(readNumber(parameters[name], name) ?? 0);
   return count > 0 ? count : undefined;

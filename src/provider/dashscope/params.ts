@@ -52,7 +52,7 @@ export function isImageEditor(model: string): boolean {
   return /-i2i(?:-|$)/.test(model);
 }
 
-/** Assumed length of a video, in seconds, where none is requested or its model ignores the request. */
+/** Assumed length of a video, if none is requested or its model ignores the request. */
 export const assumedSeconds = 5;
 
 const video: Params = {

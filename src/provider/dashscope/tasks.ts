@@ -112,24 +112,24 @@ async function cancel(http: TaskHttp, id: string, signal: AbortSignal): Promise<
   throw readReplyError(reply, words);
 }
 
-/** Retention of tasks at DashScope, in milliseconds. */
+/** Retention of tasks at DashScope. */
 export const dashscopeRetentionMs = 24 * 60 * 60 * 1_000;
 
-/** The task id in a reply; `undefined` where there is none. */
+/** The task id in a reply; `undefined` if there is none. */
 export function dashscopeTaskId(json: JsonObject): string | undefined {
   const id = outputOf(json)["task_id"];
   return typeof id === "string" && /^[\w-]{1,200}$/.test(id) ? id : undefined;
 }
 
-/** DashScope's status of a task; empty where there is none. */
+/** DashScope's status of a task; empty if there is none. */
 export function dashscopeStatus(json: JsonObject): string {
   const status = outputOf(json)["task_status"];
   return typeof status === "string" ? status : "";
 }
 
 /**
- * Reads the state of a task. An unknown task has passed its retention. @throws VendorReplyError where the reply has
- * no status
+ * Reads the state of a task. An unknown task has passed its retention. @throws VendorReplyError if
+ * the reply has no status
  */
 export function dashscopeUpdate(json: JsonObject): TaskUpdate {
   const status = dashscopeStatus(json);
@@ -179,7 +179,7 @@ function imagesOf(json: JsonObject, files: number): TaskUnits {
   return { images: typeof count === "number" ? count : files };
 }
 
-/** `undefined` where the reply has no length. */
+/** `undefined` if the reply has no length. */
 function secondsOf(json: JsonObject): TaskUnits | undefined {
   const usage = objectOf(json["usage"]);
   for (const name of ["duration", "video_duration", "output_video_duration"]) {

@@ -14,7 +14,7 @@ const scale = [0, 2, 4, 7, 9, 12, 14, 16];
 
 const notesPerSecond = 4;
 
-/** The length of the header of a WAV file in bytes. */
+/** The length of the header of a WAV file. */
 const headBytes = 44;
 
 /**

@@ -30,7 +30,7 @@ import {
   VendorReplyError,
 } from "../task.ts";
 
-/** Duration of tasks by model, in milliseconds; `slow` is for watching and cancelling. */
+/** Duration of tasks by model; `slow` is for watching and cancelling. */
 const durationsMs: ReadonlyMap<string, number> = new Map([
   ["image", 300],
   ["audio", 300],
@@ -152,7 +152,7 @@ function digestOf(params: JsonObject): string {
   return createHash("sha256").update(source).digest("hex").slice(0, 32);
 }
 
-/** @throws VendorReplyError where the id is not one of ours */
+/** @throws VendorReplyError if the id is not one of ours */
 async function outcomeOf(vendorTaskId: string): Promise<TaskOutcome> {
   const [, kind, , extent = "", count = "", digest = ""] = idForm.exec(vendorTaskId) ?? [];
   if (kind === undefined) throw new VendorReplyError(404, "no such demo task");

@@ -14,7 +14,10 @@ export function falFault(status: number, body: Buffer): VendorFault | undefined 
   return undefined;
 }
 
-/** What an error says: one text, or one for each member of the input; `undefined`: it is none of fal's. */
+/**
+ * What an error says: one text, or one for each member of the input; undefined if it is none of
+ * fal's.
+ */
 export function falDetail(body: Buffer): string | undefined {
   const detail = parseJsonReply({ body })?.["detail"];
   if (typeof detail === "string") return detail;

@@ -91,7 +91,7 @@ export function falText({ output, text, results }: JsonObject): string {
   return [output, text, results].find((each) => typeof each === "string") ?? "";
 }
 
-/** The tokens that a result reports; `undefined`: none. */
+/** The tokens that a result reports; undefined if there is none. */
 export function falUsage(result: JsonRecord): Usage | undefined {
   const usage = recordAt(result, "usage") ?? {};
   const input = countAt(usage, "prompt_tokens");
@@ -117,7 +117,7 @@ export function falUnits(result: JsonObject, { type, requested, headers }: FalRe
   return seconds === undefined ? {} : { seconds };
 }
 
-/** The units that fal bills; `undefined` where it does not say. */
+/** The units that fal bills; `undefined` if it does not say. */
 export function falBilledUnits(headers: Readonly<Record<string, string>>): number | undefined {
   const text = headers["x-fal-billable-units"] ?? "";
   return /^\d{1,9}(?:\.\d{1,12})?$/.test(text) ? Number(text) : undefined;
@@ -128,7 +128,7 @@ function imagesIn({ images }: JsonObject, requested: TaskUnits): number {
   return Array.isArray(images) ? images.length : (requested.images ?? 1);
 }
 
-/** The length of a result's file in seconds; `undefined` where it is not stated. */
+/** The length of a result's file in seconds; `undefined` if it is not stated. */
 export function secondsIn(result: JsonObject): number | undefined {
   for (const file of [result["video"], result["audio"], result]) {
     if (typeof file !== "object" || file === null || Array.isArray(file)) continue;

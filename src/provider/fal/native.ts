@@ -31,7 +31,7 @@ const appName = `${segment}(?:/${segment}){0,2}`;
 const idForm = "(?<id>[\\w-]{1,200})";
 const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 
-/** How long a job may wait and run, in milliseconds. */
+/** How long a job may wait and run. */
 const retentionMs = 24 * 60 * 60 * 1_000;
 
 const jobs: NativeTask = {
@@ -165,7 +165,7 @@ function megapixelsIn(request: NativeRequest): number {
   return falMegapixels(pixelsIn(request));
 }
 
-/** 0 where the request leaves the size to the model, or names it by a word. */
+/** 0 if the request leaves the size to the model, or names it by a word. */
 function pixelsIn(request: NativeRequest): number {
   const size = request.member("image_size");
   const { width, height } = isRecord(size)
@@ -174,7 +174,7 @@ function pixelsIn(request: NativeRequest): number {
   return (readNumber(width, "width") ?? 0) * (readNumber(height, "height") ?? 0);
 }
 
-/** How many pictures a second has at the least where a request counts them and does not say. */
+/** How many pictures a second has at the least if a request counts them and does not say. */
 const minFramesPerSecond = 8;
 
 /** The most that the request says, for a model takes one name and overlooks the others. */
@@ -187,7 +187,7 @@ function secondsIn(request: NativeRequest): number {
   return Math.max(...said, shown) || assumedSeconds;
 }
 
-/** `5`, `"5"` or `"5s"`; 0 where it does not say. Models have words of their own, too: `auto`. */
+/** `5`, `"5"` or `"5s"`; 0 if it does not say. Models have words of their own, too: `auto`. */
 function lengthIn(request: NativeRequest, name: string, unit?: string): number {
   const value = request.member(name);
   const isWord = typeof value === "string" && /^[a-z]+$/i.test(value);

@@ -214,7 +214,7 @@ function sizeOf(
   return width && height ? { width, height } : undefined;
 }
 
-/** Assumed length of a video or audio, in seconds, where none is requested or the model ignores the request. */
+/** Assumed length of a video or audio, if none is requested or the model ignores the request. */
 export const assumedSeconds = 10;
 
 /** Implements {@link VendorTasks.units}. Images of more than a megapixel are billed as several. */

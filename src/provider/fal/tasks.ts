@@ -118,20 +118,20 @@ function completedUpdate(result: JsonObject, { headers }: TaskReply, type?: Mode
   return { status: "completed", outcome: { files, ...(units !== undefined && { units }) } };
 }
 
-/** `undefined` where the number is not stated; then the requested units are charged. */
+/** `undefined` if the number is not stated; then the requested units are charged. */
 function imagesOf({ images }: JsonObject, headers: TaskReply["headers"]): TaskUnits | undefined {
   const billed = falBilledUnits(headers);
   if (billed !== undefined) return { images: Math.ceil(billed) };
   return Array.isArray(images) ? { images: images.length } : undefined;
 }
 
-/** `undefined` where the length is not stated; then the requested units are charged. */
+/** `undefined` if the length is not stated; then the requested units are charged. */
 function secondsOf(result: JsonObject, headers: TaskReply["headers"]): TaskUnits | undefined {
   const seconds = falBilledUnits(headers) ?? secondsIn(result);
   return seconds === undefined ? undefined : { seconds };
 }
 
-/** @throws VendorReplyError where the body is no JSON object */
+/** @throws VendorReplyError if the body is no JSON object */
 function jsonIn(reply: TaskReply): JsonObject {
   if (!isOk(reply)) throw readReplyError(reply, words);
   const json = parseJsonReply(reply);
@@ -139,7 +139,7 @@ function jsonIn(reply: TaskReply): JsonObject {
   throw new VendorReplyError(reply.status, "answered with something else than JSON about a job");
 }
 
-/** @throws VendorReplyError where the reply is inconclusive */
+/** @throws VendorReplyError if the reply is inconclusive */
 function cancelAnswer(reply: TaskReply): CancelAnswer {
   if (isOk(reply)) return "requested";
   const { status } = parseJsonReply(reply) ?? {};
@@ -159,7 +159,7 @@ export function falApp(model: string): string {
   return parts.slice(0, isNamed ? 3 : 2).join("/");
 }
 
-/** The id of a job in a reply; `undefined` where there is none. */
+/** The id of a job in a reply; `undefined` if there is none. */
 export function falJobId({ request_id: id }: JsonObject): string | undefined {
   return typeof id === "string" && /^[\w-]{1,200}$/.test(id) ? id : undefined;
 }
@@ -172,14 +172,16 @@ export function falStatus({ status }: JsonObject, before: string): string {
   return before === cancelling || typeof status !== "string" ? before : status;
 }
 
-/** Whether a job has ended; its result says how. @throws VendorReplyError where the reply has no status */
+/**
+ * Whether a job has ended; its result says how. @throws VendorReplyError if the reply has no status
+ */
 export function falUpdate({ status }: JsonObject): TaskUpdate {
   if (status === "IN_QUEUE" || status === "IN_PROGRESS") return { status: "running" };
   if (status === "COMPLETED") return { status: "completed", outcome: { files: [] } };
   throw new VendorReplyError(200, `reported the unknown status ${JSON.stringify(status)}`);
 }
 
-/** The result of a job. @throws VendorReplyError where it is not available now */
+/** The result of a job. @throws VendorReplyError if it is not available now */
 export function falResult({ status, headers, body, requested, before }: NativeResult): TaskUpdate {
   const json = parseJsonReply({ body });
   if (status >= 200 && status < 300 && json !== undefined) {

@@ -17,7 +17,7 @@ export class GeminiMeter implements NativeMeter {
   readonly #part = new ObjectScan();
   /** As it was written: most are overtaken before anybody asks. */
   #counts = "";
-  /** The text that had come with the counts; `undefined`: none have come. */
+  /** The text that had come with the counts; undefined if none have come. */
   #countedTextBytes: number | undefined;
   readonly #usage = new UsageReader();
   readonly #tools = new GeminiToolCount();

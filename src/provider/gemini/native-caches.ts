@@ -62,7 +62,7 @@ function readPage({ query }: NativeRequest) {
   return { limit: Math.min(size || 50, pageMax), after };
 }
 
-/** The life that Google gives a cache where a request names none. */
+/** The life that Google gives a cache if a request names none. */
 const lifeMsDefault = 60 * 60 * 1_000;
 
 export const geminiCaches: NativeCaches = {

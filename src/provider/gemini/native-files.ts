@@ -68,8 +68,9 @@ export const geminiFiles: readonly NativeRoute[] = [
 ];
 
 /**
- * The file that a URL refers to; `undefined` where it is not one of Google's. Parsed as the URL standard does, so
- * that no spelling escapes. An unreadable URL that looks like a file reference counts as a file that nobody owns.
+ * The file that a URL refers to; `undefined` if it is not one of Google's. Parsed as the URL
+ * standard does, so that no spelling escapes. An unreadable URL that looks like a file reference
+ * counts as a file that nobody owns.
  */
 function fileIn(address: string): string | undefined {
   const bare = /^\s*\/?(files\/[a-z0-9-]+)\s*$/i.exec(address)?.[1];

@@ -164,10 +164,10 @@ function videoUnits(
   return { seconds: videos * Math.max(1, samples) * Math.max(seconds, minSeconds) };
 }
 
-/** Google refuses shorter videos, in seconds. */
+/** Google refuses shorter videos. */
 const minVideoSeconds = 4;
 
-/** Output token limit where neither request nor configuration has one. */
+/** Output token limit if neither request nor configuration has one. */
 const outputTokensMax = 65_536;
 
 function interactionUnits(
@@ -250,17 +250,17 @@ function textOf(value: JsonValue | undefined): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The value as an object; empty where it is none. */
+/** The value as an object; empty if it is none. */
 export function objectOf(value: unknown): JsonObject {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as JsonObject) : {};
 }
 
 /**
- * The largest of a figure's values under several names; `undefined` where it is absent or 0, which Google's
- * messages treat alike. The hold must cover the vendor's own default.
+ * The largest of a figure's values under several names; `undefined` if it is absent or 0, which
+ * Google's messages treat alike. The hold must cover the vendor's own default.
  *
- * @throws GatewayError INVALID_REQUEST where a value is no number
+ * @throws GatewayError INVALID_REQUEST if a value is no number
  */
 export function maxOf(object: JsonObject, ...names: readonly string[]): number | undefined {
   const most = Math.max(...names.map((name) => figureOf(object[name], name)));
@@ -268,8 +268,8 @@ export function maxOf(object: JsonObject, ...names: readonly string[]): number |
 }
 
 /**
- * Google accepts numbers as strings, such as `1e2`. @throws GatewayError INVALID_REQUEST where the value is no
- * number
+ * Google accepts numbers as strings, such as `1e2`. @throws GatewayError INVALID_REQUEST if the
+ * value is no number
  */
 function figureOf(value: JsonValue | undefined, name: string): number {
   if (value === undefined || value === null || value === "") return 0;

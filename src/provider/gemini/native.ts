@@ -27,8 +27,10 @@ import { GeminiMeter } from "./meter.ts";
 const inModel = { in: "path", group: "model" } as const;
 const textAndImages = [ModelType.TEXT, ModelType.IMAGE] as const;
 
-/** What a picture can come to in tokens where the model's configuration does not say: the longest reply that
- * Google lists for a model that draws. */
+/**
+ * What a picture can come to in tokens if the model's configuration does not say: the longest reply
+ * that Google lists for a model that draws.
+ */
 const imageTokensMax = 32_768;
 
 const routes: readonly NativeRoute[] = [

@@ -34,7 +34,7 @@ export const imageSchema = paramsObject(
   { required: ["prompt"] },
 );
 
-/** Default length of a video, in seconds: the longest, which is also Veo's default. */
+/** Default length of a video: the longest, which is also Veo's default. */
 export const defaultVideoSeconds = 8;
 
 /** The parameters of a video. */

@@ -145,13 +145,13 @@ async function submitVideo(
 
 type HeadersFor = (url: string) => Readonly<Record<string, string>>;
 
-/** The state of an operation. @throws VendorReplyError where the reply is none */
+/** The state of an operation. @throws VendorReplyError if the reply is none */
 function updateOf(reply: TaskReply, headersFor: HeadersFor): TaskUpdate {
   if (!isOk(reply)) throw readReplyError(reply, words);
   return operationUpdate(parseJsonReply(reply) ?? {}, headersFor);
 }
 
-/** Reads the state from an operation's JSON. @throws VendorReplyError where it is no operation */
+/** Reads the state from an operation's JSON. @throws VendorReplyError if it is no operation */
 export function operationUpdate(operation: JsonObject, headersFor: HeadersFor): TaskUpdate {
   if (typeof operation["name"] !== "string") {
     throw new VendorReplyError(200, "answered with something else than an operation");
@@ -203,8 +203,8 @@ function usageOf(usage: JsonObject): TaskTokens | undefined {
 }
 
 /**
- * Token limit of an image where the model's configuration has none: the longest reply that Google lists for an
- * image model.
+ * Token limit of an image if the model's configuration has none: the longest reply that Google
+ * lists for an image model.
  */
 const imageTokensMax = 32_768;
 

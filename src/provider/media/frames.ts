@@ -157,7 +157,7 @@ function* trailingTagBytes(bytes: number): Measurement<number> {
   return Math.min(bytes, id3Bytes + 32 + tail.readUInt32LE(foot + 12));
 }
 
-/** Longest header of a FLAC frame, in bytes. */
+/** Longest header of a FLAC frame. */
 const flacHeaderBytes = 16;
 
 /** Sample rates of FLAC by their code; the others are written in the frame or in the stream information. */

@@ -7,7 +7,7 @@ import { bytesPerSecondMin, type Measurement, readPadded } from "./source.ts";
 /** Boxes of one level. An hour in fragments of a second has 7,200. */
 const boxesMax = 65_536;
 
-/** Longest box of tables that is read, in bytes: an hour of video has about 1 MB. */
+/** Longest box of tables that is read: an hour of video has about 1 MB. */
 const tablesBytesMax = 32 * 1_024 * 1_024;
 
 /** The length of a movie, in seconds. */

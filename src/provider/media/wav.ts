@@ -23,8 +23,8 @@ interface Data {
 }
 
 /**
- * The length by the bytes of the samples and the rate at which they are played, in seconds. The bytes per second in the
- * header do not count: no decoder reads them.
+ * The length by the bytes of the samples and the rate at which they are played. The bytes per
+ * second in the header do not count: no decoder reads them.
  */
 export function* wavSeconds(bytes: number): Measurement {
   const head = yield* readPadded(0, 12);

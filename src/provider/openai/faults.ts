@@ -9,11 +9,12 @@ const faults: ReadonlyMap<string, VendorFault> = new Map([
   ["billing_not_active", "money"],
   ["account_deactivated", "credential"],
   ["invalid_api_key", "credential"],
-  // 403 where the key's project may not use the model, 404 where it does not exist, 400 at some compatible vendors.
+  // 403 if the key's project may not use the model, 404 if it does not exist, 400 at some
+  // compatible vendors.
   ["model_not_found", "model"],
 ]);
 
-/** Implements {@link Vendor.faultOf} by the error's `code`, or its `type` where it has none. */
+/** Implements {@link Vendor.faultOf} by the error's `code`, or its `type` if it has none. */
 export function openaiFault(_status: number, body: Buffer): VendorFault | undefined {
   const error = errorMember(body);
   if (error === undefined) return undefined;

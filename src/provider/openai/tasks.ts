@@ -128,8 +128,8 @@ const audioTypes: Readonly<Record<AudioFormat, string>> = {
 };
 
 /**
- * Token limit of an image where the model's configuration has none: twice the largest that OpenAI lists for the
- * best quality.
+ * Token limit of an image if the model's configuration has none: twice the largest that OpenAI
+ * lists for the best quality.
  */
 const imageTokensMax = 16_384;
 

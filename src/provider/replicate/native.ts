@@ -190,7 +190,7 @@ const unknownMembers = {
   latest_version: null,
 };
 
-/** How many pictures a second has at the least where a request counts them and does not say. */
+/** How many pictures a second has at the least if a request counts them and does not say. */
 const minFramesPerSecond = 8;
 
 /** How long so many pictures are, in seconds; 0: none are counted. A model takes one name and overlooks the others. */
@@ -203,8 +203,10 @@ function framesIn(input: JsonObject): number {
   return Math.max(...frames) / (Number.isFinite(rate) ? rate : minFramesPerSecond);
 }
 
-/** Some models take a length as a text, such as `5s`, or have words of their own. @throws GatewayError where it is
- * no number */
+/**
+ * Some models take a length as a text, such as `5s`, or have words of their own. @throws
+ * GatewayError if it is no number
+ */
 function numberIn(input: JsonObject, name: string): number | undefined {
   const value = input[name];
   if (typeof value === "string" && /^[a-z]*$/i.test(value)) return undefined;

@@ -158,7 +158,7 @@ function isContent(text: string): boolean {
   return /\bNSFW\b|\(E005\)|flagged as sensitive|\bcontent (policy|moderation)\b/i.test(text);
 }
 
-/** @throws VendorReplyError where the body is no prediction */
+/** @throws VendorReplyError if the body is no prediction */
 function predictionIn(reply: TaskReply): JsonObject {
   if (!isOk(reply)) throw readReplyError(reply, words);
   const prediction = parseJsonReply(reply);
@@ -267,7 +267,7 @@ function cancelled({ output = null, metrics = null }: JsonObject): TaskUpdate {
   return { status: "cancelled", reportedCost };
 }
 
-/** 0 where it is absent. */
+/** 0 if it is absent. */
 function numberAt(object: JsonObject, name: string): number {
   const value = object[name];
   return typeof value === "number" && value > 0 ? value : 0;
@@ -307,7 +307,7 @@ function progressIn(logs: JsonValue | undefined): number | undefined {
   return Number.isNaN(percent) ? undefined : Math.min(percent, 100);
 }
 
-/** @throws VendorReplyError where the reply is inconclusive */
+/** @throws VendorReplyError if the reply is inconclusive */
 function cancelAnswer(reply: TaskReply): CancelAnswer {
   // A prediction that no longer exists ended long ago.
   if (reply.status === 404) return "too_late";

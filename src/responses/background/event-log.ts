@@ -35,7 +35,7 @@ export interface EventLog {
   last(of: LoggedResponse): Promise<number>;
   /** Reads the events after a number, in order. */
   read(of: LoggedResponse, after: number): Promise<readonly LoggedEvent[]>;
-  /** Writes events and wakes their readers. Writes nothing where the response was deleted. */
+  /** Writes events and wakes their readers. Writes nothing if the response was deleted. */
   write(of: LoggedResponse & { readonly taskId: string }, batch: EventBatch): Promise<void>;
   /** Writes events in a transaction; its commit wakes no reader. */
   writeIn(transaction: Transaction, of: LoggedResponse, batch: EventBatch): Promise<void>;
@@ -139,10 +139,10 @@ export interface FollowRequest {
   readonly signal: AbortSignal;
 }
 
-/** Recheck interval, in milliseconds: finds changes whose notification was lost. */
+/** Recheck interval: finds changes whose notification was lost. */
 const recheckMs = 15_000;
 
-/** Checks that a response has events. @throws GatewayError INVALID_REQUEST where it has none */
+/** Checks that a response has events. @throws GatewayError INVALID_REQUEST if it has none */
 export async function requireStreamed(of: LoggedResponse, log: EventLog): Promise<void> {
   if ((await log.last(of)) < 0) throw notStreamed(of.responseId);
 }
@@ -150,7 +150,7 @@ export async function requireStreamed(of: LoggedResponse, log: EventLog): Promis
 /**
  * Yields events, several at a time, until the response has ended.
  *
- * @throws GatewayError SERVICE_UNAVAILABLE where the gateway stops
+ * @throws GatewayError SERVICE_UNAVAILABLE if the gateway stops
  */
 export async function* followEvents(
   { after, signal, ...of }: FollowRequest,

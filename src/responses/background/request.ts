@@ -89,7 +89,7 @@ export function backgroundParams(params: BackgroundParams): JsonObject {
   return { [member]: { ...params } };
 }
 
-/** Reads the parameters of a task; `undefined`: the task generates no background response. */
+/** Reads the parameters of a task; undefined for the task generates no background response. */
 export function backgroundOf(params: JsonObject): BackgroundParams | undefined {
   const found = params[member];
   if (typeof found !== "object" || found === null || Array.isArray(found)) return undefined;

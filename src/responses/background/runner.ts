@@ -109,7 +109,7 @@ function asResponseFailure(error: unknown): unknown {
   return new TaskRefused("invalid_request", message, isTemporary, about);
 }
 
-/** Creates the recorder of a streamed response; `undefined`: the response is not streamed. */
+/** Creates the recorder of a streamed response; undefined if the response is not streamed. */
 async function recorderOf(
   { isStreamed, accountId, responseId, callId: taskId }: BackgroundParams,
   { log, warn }: Pick<BackgroundRunnerOptions, "log" | "warn">,
@@ -195,7 +195,7 @@ function writeRows(
   };
 }
 
-/** How long events are batched, in milliseconds: each write is a commit and wakes readers. */
+/** How long events are batched: each write is a commit and wakes readers. */
 const batchDelayMs = 100;
 
 /** The vendor's events that the gateway writes itself: the response began before its vendor's stream, and its last
@@ -214,7 +214,7 @@ const replacedEvents = new Set([
 interface RecorderOptions {
   readonly log: EventLog;
   readonly of: LoggedResponse & { readonly taskId: string };
-  /** Called where events could not be written; they are written again with the next ones. */
+  /** Called if events could not be written; they are written again with the next ones. */
   readonly warn: (message: string, fields: object) => void;
 }
 
@@ -302,7 +302,7 @@ class ResponseEvents {
     this.#onEvent = onEvent;
   }
 
-  /** Adds complete events, or a complete response. @throws TaskRefused where the vendor failed */
+  /** Adds complete events, or a complete response. @throws TaskRefused if the vendor failed */
   add(bytes: Buffer): void {
     // Some vendors ignore `stream` and send a complete response.
     if (bytes[0] === 0x7b) return this.#end(bytes.toString("utf8"));
@@ -315,12 +315,12 @@ class ResponseEvents {
     this.#splitter.finish(offset, bytes);
   }
 
-  /** The vendor's id of the response; empty: it sent none, or the response has not ended. */
+  /** The vendor's id of the response; empty if it sent none, or the response has not ended. */
   get id(): string {
     return textAt(parseRecord(this.#ended ?? "") ?? {}, "id");
   }
 
-  /** The final response, as JSON. @throws TaskRefused where there is none */
+  /** The final response, as JSON. @throws TaskRefused if there is none */
   ended(): string {
     if (this.#ended !== undefined) return this.#ended;
     throw new TaskRefused("upstream_error", "The model's vendor sent an invalid reply; try again");

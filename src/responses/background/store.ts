@@ -29,9 +29,9 @@ import type { BackgroundTasks } from "./tasks.ts";
 export interface BackgroundStore {
   /** Stores a new background response. */
   begin(transaction: Transaction, pending: NewBackground): Promise<void>;
-  /** Finds a pending response; `undefined`: it was deleted, or is complete. */
+  /** Finds a pending response; undefined if it was deleted, or is complete. */
   find(accountId: string, responseId: string): Promise<FoundBackground | undefined>;
-  /** Stores the complete response. Stores nothing where it was deleted meanwhile. */
+  /** Stores the complete response. Stores nothing if it was deleted meanwhile. */
   finish(transaction: Transaction, finished: FinishedBackground): Promise<void>;
 }
 
@@ -42,11 +42,11 @@ interface NewBackground {
   readonly taskId: string;
   /** The public name of the model. */
   readonly model: string;
-  /** The response that it continues; `undefined`: none. */
+  /** The response that it continues; undefined if there is none. */
   readonly previousResponseId: string | undefined;
   /** The response as clients see it until it is complete, as JSON. */
   readonly pending: string;
-  /** The request's `input` as JSON: a text or items. Empty: it has none. */
+  /** The request's `input` as JSON: a text or items. Empty if it has none. */
   readonly input: string;
   /** The exchange that generates the response. */
   readonly request: ExchangeRequest;
@@ -69,8 +69,10 @@ export interface FinishedBackground {
   readonly response: string;
   /** The request's own items. */
   readonly input: readonly JsonItem[];
-  /** The vendor's own copy: the vendor, its id of the response, and the bytes that it reads when a request continues
-   * the response. `undefined`: the vendor has none. */
+  /**
+   * The vendor's own copy: the vendor, its id of the response, and the bytes that it reads when a
+   * request continues the response. Undefined if the vendor has none.
+   */
   readonly vendorCopy:
     | { readonly vendor: string; readonly responseId: string; readonly bytes: number }
     | undefined;

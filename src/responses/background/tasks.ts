@@ -13,7 +13,7 @@ export interface BackgroundTasks {
    * @throws GatewayError INSUFFICIENT_BALANCE, QUEUE_FULL, IDEMPOTENCY_KEY_REUSED
    */
   start(start: BackgroundStart): Promise<BackgroundStarted>;
-  /** The status of a response; `undefined`: the account has none with this id. */
+  /** The status of a response; undefined if the account has none with this id. */
   find(accountId: string, taskId: string): Promise<BackgroundStatus | undefined>;
   /**
    * Requests the cancel of a response, and waits briefly for its end. A response that has ended stays as it is.
@@ -42,7 +42,7 @@ export interface BackgroundStart {
   readonly units: MaxUsage;
   /** The task parameters, for the runner. */
   readonly params: JsonObject;
-  /** Requests with the same key start one response; `undefined`: each request starts one. */
+  /** Requests with the same key start one response; undefined if each request starts one. */
   readonly idempotencyKey: string | undefined;
   /** The request; a different one under the same key is refused. */
   readonly fingerprinted: JsonObject;
@@ -60,6 +60,6 @@ export interface BackgroundStarted {
 /** The status of a background response. */
 export interface BackgroundStatus {
   readonly status: "queued" | "in_progress" | "completed" | "failed" | "cancelled";
-  /** The error: a documented code and a text for the customer. Absent: it has not failed. */
+  /** The error: a documented code and a text for the customer. Absent if it has not failed. */
   readonly error?: { readonly code: string; readonly message: string };
 }

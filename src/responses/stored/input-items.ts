@@ -56,7 +56,7 @@ function messageMembers(record: JsonRecord, json: string): Record<string, string
   };
 }
 
-/** The item's own id; `undefined`: it has none. */
+/** The item's own id; undefined if it has none. */
 export function itemId(item: JsonRecord): string | undefined {
   const id = item["id"];
   return typeof id === "string" && id !== "" ? id : undefined;

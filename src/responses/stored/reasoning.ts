@@ -15,7 +15,10 @@ import type { KeptReasoningEntity } from "./entity.ts";
 import type { SealedColumns } from "../../core/sealed-columns.ts";
 import { createSealing, type Sealing } from "../../core/sealing.ts";
 
-/** Restores stored reasoning into a conversation. `undefined`: it has no tool calls, so there is none. */
+/**
+ * Restores stored reasoning into a conversation. Undefined if it has no tool calls, so there is
+ * none.
+ */
 export function recallReasoning(
   carry: ReasoningCarry,
   accountId: string,
@@ -96,7 +99,7 @@ export class ReasoningCollector {
     }
   }
 
-  /** The sealed reasoning to store, with the calls that it led to; `undefined`: none. */
+  /** The sealed reasoning to store, with the calls that it led to; undefined if there is none. */
   sealed(): { readonly callIds: readonly string[]; readonly json: string } | undefined {
     const parts = [...this.#parts.values()].filter(
       ({ kind }) => kind.case !== "reasoning" || kind.value.seal !== undefined,
@@ -139,14 +142,17 @@ export class ReasoningCollector {
 
 type PartDeltaKind = Extract<GenerateEvent["kind"], { case: "partDelta" }>["value"]["delta"];
 
-/** Stores reasoning. Both methods throw GatewayError SERVICE_UNAVAILABLE where the database is unreachable. */
+/**
+ * Stores reasoning. Both methods throw GatewayError SERVICE_UNAVAILABLE if the database is
+ * unreachable.
+ */
 export interface ReasoningCarry {
   /**
    * Stores the reasoning of one turn, durably, before the client can send the results of its calls.
    *
    * @param toolCallIds the ids of all calls of the turn, as the client gets them
    * @param partsJson the turn's reasoning parts, as JSON of the caller's choice
-   * @returns false where it is not stored: no calls, or longer than `keptReasoningBytesMax`
+   * @returns false if it is not stored: no calls, or longer than `keptReasoningBytesMax`
    */
   keep(accountId: string, toolCallIds: readonly string[], partsJson: string): Promise<boolean>;
   /**
@@ -163,8 +169,10 @@ interface ReasoningCarryOptions {
   readonly pool: Pool;
   /** The master key, 32 bytes. */
   readonly key: Uint8Array;
-  /** Called where stored reasoning cannot be unsealed: the master key was changed, or differs between processes.
-   * Default: nothing. */
+  /**
+   * Called if stored reasoning cannot be unsealed: the master key was changed, or differs between
+   * processes. Default: nothing.
+   */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 

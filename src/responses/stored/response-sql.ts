@@ -1,8 +1,10 @@
 /** The SQL statements of stored responses. */
 import { bodyBytesMax, storedChainMax, storedResponseTtlMs } from "../../core/limits.ts";
 
-/** Tolerance of expiry, in milliseconds. Earlier responses of a conversation expire with its newest one; within the
- * tolerance a turn does not update them all. */
+/**
+ * Tolerance of expiry. Earlier responses of a conversation expire with its newest one; within the
+ * tolerance a turn does not update them all.
+ */
 const extendSlackMs = 24 * 60 * 60 * 1_000;
 
 /**

@@ -35,24 +35,29 @@ import {
   trimSql,
 } from "./response-sql.ts";
 
-/** Stores responses. All methods throw GatewayError SERVICE_UNAVAILABLE where the database is unreachable. */
+/**
+ * Stores responses. All methods throw GatewayError SERVICE_UNAVAILABLE if the database is
+ * unreachable.
+ */
 export interface ResponseStore {
   /**
-   * Finds the conversation that a request with this `previous_response_id` continues. `undefined`: the account has no
-   * such response. Call it before a vendor is called: a vendor does not know the gateway's accounts.
+   * Finds the conversation that a request with this `previous_response_id` continues. Undefined if
+   * the account has no such response. Call it before a vendor is called: a vendor does not know the
+   * gateway's accounts.
    *
    * @throws GatewayError INVALID_REQUEST, REQUEST_TOO_LARGE: see {@link readChain}
    */
   resolve(accountId: string, previousResponseId: string): Promise<StoredChain | undefined>;
   /**
-   * Stores a response, durably: the client can use its id from then on. Replaces one with the same id.
+   * Stores a response, durably: the client can use its id from then on. Replaces one with the same
+   * id.
    *
-   * @returns false where it is too long
+   * @returns false if it is too long
    */
   save(response: NewResponse): Promise<boolean>;
-  /** Stores that a vendor stores a response. @returns false where its id cannot be looked up */
+  /** Stores that a vendor stores a response. @returns false if its id cannot be looked up */
   remember(response: VendorResponse): Promise<boolean>;
-  /** Finds a response by its id; `undefined`: the account has none. */
+  /** Finds a response by its id; undefined if the account has none. */
   find(accountId: string, id: string): Promise<StoredResponse | undefined>;
   /** Deletes a response. @returns whether there was one */
   delete(accountId: string, id: string): Promise<boolean>;
@@ -73,11 +78,11 @@ export interface NewResponse {
   readonly responseId: string;
   /** The public name of the model. */
   readonly model: string;
-  /** The response that it continues; `undefined`: none. */
+  /** The response that it continues; undefined if there is none. */
   readonly previousResponseId: string | undefined;
   /** The response object as sent to the client: JSON in UTF-8. */
   readonly response: Uint8Array;
-  /** The request's `input` as JSON: a text or items. Empty: it has none. */
+  /** The request's `input` as JSON: a text or items. Empty if it has none. */
   readonly input: string;
 }
 
@@ -120,14 +125,14 @@ export interface StoredBackground {
   readonly taskId: string;
   /** Whether it is not complete: the stored response then only repeats the request. */
   readonly isPending: boolean;
-  /** The vendor's own copy and its id. Absent: the vendor has none. */
+  /** The vendor's own copy and its id. Absent if the vendor has none. */
   readonly vendorCopy?: { readonly vendor: string; readonly responseId: string };
 }
 
 /** Options of {@link createResponseStore}. */
 interface ResponseStoreOptions {
   readonly pool: Pool;
-  /** Storage limit of an account, in bytes. Default `storedAccountBytesMax`; tests lower it. */
+  /** Storage limit of an account. Default `storedAccountBytesMax`; tests lower it. */
   readonly accountBytesMax?: number;
 }
 
@@ -322,10 +327,12 @@ select c.depth, c.total, r.id, r.previous_id, r.vendor, r.model, r.vendor_id, r.
   order by c.depth desc`;
 
 /**
- * Reads the conversation that ends with a response. `undefined`: the account has no response with this id.
+ * Reads the conversation that ends with a response. Undefined if the account has no response with
+ * this id.
  *
- * @throws GatewayError INVALID_REQUEST where a response of it was deleted or has expired, or the last one is not
- * complete; REQUEST_TOO_LARGE where it exceeds the size limit of a request; SERVICE_UNAVAILABLE
+ * @throws GatewayError INVALID_REQUEST if a response of it was deleted or has expired, or the last
+ * one is not complete; REQUEST_TOO_LARGE if it exceeds the size limit of a request;
+ * SERVICE_UNAVAILABLE
  */
 async function readChain(
   pool: Pool,

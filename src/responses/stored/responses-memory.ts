@@ -17,20 +17,23 @@ import type { ResponseStore } from "./response-store.ts";
 /** A request whose references are resolved. */
 export interface RecalledRequest {
   readonly body: Buffer;
-  /** The only vendor that can serve it; `undefined`: any. */
+  /** The only vendor that can serve it; undefined for any. */
   readonly vendor: string | undefined;
-  /** The stored text that the vendor reads in addition to the body, in bytes. */
+  /** The stored text that the vendor reads in addition to the body. */
   readonly storedBytes: number;
-  /** The continued response, where its conversation replaced its id in the body. The reply repeats the id. */
+  /**
+   * The continued response, if its conversation replaced its id in the body. The reply repeats the
+   * id.
+   */
   readonly previous?: string;
 }
 
 /**
- * Replaces references to earlier responses by their items. `undefined`: the request has no references. Ownership is
- * checked here, because a vendor does not know the gateway's accounts.
+ * Replaces references to earlier responses by their items. Undefined if the request has no
+ * references. Ownership is checked here, because a vendor does not know the gateway's accounts.
  *
- * @throws GatewayError INVALID_REQUEST where the account has no such response or item, REQUEST_TOO_LARGE,
- * SERVICE_UNAVAILABLE
+ * @throws GatewayError INVALID_REQUEST if the account has no such response or item,
+ * REQUEST_TOO_LARGE, SERVICE_UNAVAILABLE
  */
 export function recallResponses(
   store: ResponseStore,
@@ -136,7 +139,7 @@ function referenceIn(json: string): string | undefined {
   return referenceOf(parseRecord(json));
 }
 
-/** The id that an input element refers to; `undefined`: it is an item itself. */
+/** The id that an input element refers to; undefined if it is an item itself. */
 function referenceOf(item: unknown): string | undefined {
   return isReference(item) ? item.id : undefined;
 }
@@ -170,13 +173,15 @@ interface FinishedReply {
   readonly outline: Outline;
   /** The last piece for the client: the complete reply, or the event that ends its stream. */
   readonly last: Buffer;
-  /** The vendor that stores the response itself; `undefined`: it was translated, and is stored here. */
+  /**
+   * The vendor that stores the response itself; undefined if it was translated, and is stored here.
+   */
   readonly vendor: string | undefined;
 }
 
 /**
- * Stores a response, or the vendor that stores it, before the client learns that it is complete. `undefined`: it is not
- * to be stored, and nothing of it is parsed.
+ * Stores a response, or the vendor that stores it, before the client learns that it is complete.
+ * Undefined if it is not to be stored, and nothing of it is parsed.
  */
 export function storeResponse(
   store: ResponseStore,
@@ -217,13 +222,16 @@ async function storeReply(store: ResponseStore, reply: FinishedReply): Promise<v
   });
 }
 
-/** The JSON of a member; empty: it is absent. Of duplicates the last one counts, as for JSON.parse. */
+/**
+ * The JSON of a member; empty if it is absent. Of duplicates the last one counts, as for
+ * JSON.parse.
+ */
 function jsonOf({ body, outline }: AskedRequest, name: string): string {
   const member = outline.members.findLast(({ key }) => key === name);
   return member === undefined ? "" : sliceText(body, member);
 }
 
-/** A parsed member; `undefined`: it is absent. */
+/** A parsed member; undefined if it is absent. */
 function valueOf(asked: AskedRequest, name: string): unknown {
   const json = jsonOf(asked, name);
   return json === "" ? undefined : JSON.parse(json);
@@ -236,7 +244,7 @@ export function contextBytes(response: JsonRecord): number {
   return tokens * bytesPerToken;
 }
 
-/** The response of the event that ends a stream, as JSON; empty: these bytes have none. */
+/** The response of the event that ends a stream, as JSON; empty means these bytes have none. */
 function endedResponse(bytes: Buffer): string {
   // Line breaks are escaped in JSON, so no event's text can look like the start of a line.
   const lines = bytes.toString("utf8").split(/\r\n|\n|\r/);

@@ -47,7 +47,9 @@ interface StateJobsOptions {
   /** The connections of the jobs. */
   readonly pool: Pool;
   readonly store: ResponseStore;
-  /** The interval, in milliseconds. Default ten minutes: reads ignore expired rows, so a late deletion is harmless. */
+  /**
+   * The interval. Default ten minutes: reads ignore expired rows, so a late deletion is harmless.
+   */
   readonly everyMs?: number;
   /** Called with warnings for the operator, without secrets. Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;

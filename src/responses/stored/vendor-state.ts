@@ -19,8 +19,8 @@ export interface VendorState {
   /**
    * Resolves to the vendor's answer: a JSON object, unchanged except for the model's name.
    *
-   * @throws GatewayError NOT_FOUND where the vendor no longer has the response, or is no longer configured; else the
-   * errors of a model call
+   * @throws GatewayError NOT_FOUND if the vendor no longer has the response, or is no longer
+   * configured; else the errors of a model call
    */
   send(request: VendorStateRequest): Promise<Buffer>;
 }
@@ -40,7 +40,7 @@ export interface VendorStateOptions {
   readonly log: Logger;
 }
 
-/** Size limit of a refusal's body, in bytes. */
+/** Size limit of a refusal's body. */
 const refusalBytesMax = 1024 * 1024;
 
 /** A response nests parts of its request a few levels deeper. */

@@ -13,7 +13,7 @@ export interface Ran {
   readonly code: number;
   readonly out: string;
   readonly err: string;
-  /** The text of a file of the folder after the command; `undefined` where there is none. */
+  /** The text of a file of the folder after the command; `undefined` if there is none. */
   readonly file: (name: string) => string | undefined;
 }
 

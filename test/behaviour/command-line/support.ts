@@ -16,7 +16,7 @@ export interface Ran {
   readonly code: ExitCode;
   readonly out: string;
   readonly err: string;
-  /** How the services were opened; empty where they were not. */
+  /** How the services were opened; empty if they were not. */
   readonly opened: readonly OpenBackendOptions[];
   readonly closed: number;
   readonly served: readonly OpenOptions[];

@@ -12,7 +12,7 @@ import { findBrowser } from "./find-browser.ts";
 
 const browser = findBrowser();
 
-/** How long a page may take where the machine is busy: as long as everything else in a browser. */
+/** How long a page may take if the machine is busy: as long as everything else in a browser. */
 const waiting = { timeout: 30_000 };
 
 describe.runIf(browser !== undefined)("the billing page", () => {

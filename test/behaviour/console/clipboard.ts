@@ -1,4 +1,4 @@
-/** What is copied in a page, and what it does where it is pasted. */
+/** What is copied in a page, and what it does if it is pasted. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";

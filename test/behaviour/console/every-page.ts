@@ -47,7 +47,10 @@ async function look(page: Page, part: string): Promise<string[]> {
   );
 }
 
-/** Goes to a page by the navigation, or from the address where it is not in there, and waits until it is drawn. */
+/**
+ * Goes to a page by the navigation, or from the address if it is not in there, and waits until it
+ * is drawn.
+ */
 export async function visit(page: Page, path: string): Promise<void> {
   const link = page.locator(`nav a[href="/console${path === "/" ? "" : path}"]`).first();
   if ((await link.count()) > 0) await link.click();
@@ -69,7 +72,7 @@ export async function overflow(page: Page): Promise<number> {
   return page.evaluate("document.documentElement.scrollWidth - window.innerWidth");
 }
 
-/** Where pictures of the pages go: for `npm run screenshots`. Empty: there are none. */
+/** Where pictures of the pages go: for `npm run screenshots`. Empty if there are none. */
 const pictures = process.env["UAS_SCREENSHOTS"] ?? "";
 
 async function picture(page: Page, names: readonly string[]): Promise<void> {

@@ -15,9 +15,9 @@ const names = [
 const isRequired = process.env["UAS_TEST_BROWSER"] === "required";
 
 /**
- * The path of a Chromium: `CHROMIUM_PATH`, or the first on `PATH`; `undefined` where there is none.
+ * The path of a Chromium: `CHROMIUM_PATH`, or the first on `PATH`; `undefined` if there is none.
  *
- * @throws Error where there is none and there has to be
+ * @throws Error if there is none and there has to be
  */
 export function findBrowser(): string | undefined {
   const given = process.env["CHROMIUM_PATH"] ?? "";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildPages, readPages } from "../../../src/app/built-pages.ts";
 import { type Pages, registerPages } from "../../../src/edge/rest/pages.ts";
 
-/** The most JavaScript that the first page may load, compressed, in bytes. */
+/** The most JavaScript that the first page may load, compressed. */
 const initialBytesMax = 260 * 1024;
 
 let pages: Pages;

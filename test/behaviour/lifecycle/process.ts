@@ -7,10 +7,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const bin = join(import.meta.dirname, "../../../bin/uas.js");
 
-/** How long anything may take on a busy machine, in milliseconds. */
+/** How long anything may take on a busy machine. */
 const patienceMs = 120_000;
 
-/** The token of the processes' operator, where a test gives them one. */
+/** The token of the processes' operator, if a test gives them one. */
 export const operatorToken = "operator-canary-77aa";
 
 /** A working directory. Close it when its processes have ended. */
@@ -116,7 +116,7 @@ export class Process {
   }
 }
 
-/** Looks again and again until there is something. @throws where it takes too long, naming `what` */
+/** Looks again and again until there is something. @throws if it takes too long, naming `what` */
 export async function until<T>(
   what: string,
   look: () => T | undefined | Promise<T | undefined>,

@@ -167,7 +167,7 @@ describe("what is missing", () => {
   });
 });
 
-/** A Node.js of the machine itself, where it has an old one. */
+/** A Node.js of the machine itself, if it has an old one. */
 async function findOldNode(): Promise<string | undefined> {
   for (const path of ["/usr/bin/node", "/usr/local/bin/node"]) {
     if (!existsSync(path)) continue;

@@ -1,4 +1,7 @@
-/** Running streams where something else ends: the database for a while, or the gateway (R-MON-5, R-TXT-9). */
+/**
+ * Running streams if something else ends: the database for a while, or the gateway (R-MON-5,
+ * R-TXT-9).
+ */
 import { Client } from "pg";
 import { expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";

@@ -6,7 +6,7 @@ import type { ServedProcess } from "./served.ts";
 /** A line of the log. */
 export type LogLine = Readonly<Record<string, unknown>>;
 
-/** Every line of the log so far; the welcome is none. @throws where a line is not whole */
+/** Every line of the log so far; the welcome is none. @throws if a line is not whole */
 export function logLines(process: Process): LogLine[] {
   const whole = process.out.slice(0, process.out.lastIndexOf("\n") + 1);
   return whole

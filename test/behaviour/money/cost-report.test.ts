@@ -1,4 +1,6 @@
-/** R-TXT-12: a reply tells what it costs where its caller asks for it: exactly what the receipt says. */
+/**
+ * R-TXT-12: a reply tells what it costs if its caller asks for it: exactly what the receipt says.
+ */
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { describe, expect, it } from "vitest";

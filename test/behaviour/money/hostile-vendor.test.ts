@@ -241,7 +241,7 @@ async function ask(
 const tokenNanos = (priceDefault.output ?? 0n) / 1_000_000n;
 const balanceNanos = 10_000_000n;
 const longText = piece.repeat(1_000);
-/** As it is charged where nobody has counted. */
+/** As it is charged if nobody has counted. */
 const longTokens = BigInt(longText.length / 4);
 /** The most that a stream delivers beyond its hold: the slack of a small limit, for tokens that are longer than assumed. */
 const slackTokens = 64;

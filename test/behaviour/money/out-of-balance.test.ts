@@ -50,7 +50,7 @@ async function expectUsedUp(accountId: string, requestId: string, told: number |
   expect(await fixture.gateway.money(accountId)).toEqual(money);
 }
 
-/** All that can be open where a style is relayed, and each way into another. */
+/** All that can be open if a style is relayed, and each way into another. */
 const rows: ReadonlyArray<readonly [Caller, VendorStyle, EndlessKind]> = [
   ["chat", "chat", "text"],
   ["chat", "chat", "call"],

@@ -71,7 +71,10 @@ const counts =
 export const dashscopeReply = `{"output":{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"Hall\\u00f6 "}}]},  "usage":${counts},
  "logprob": -0.10, "seed": 9007199254740993, "request_id":"vendor-body-id"}\r\n`;
 
-/** Frames of a stream, as Alibaba has them. Text and usage are cumulative where `incremental_output` is not set. */
+/**
+ * Frames of a stream, as Alibaba has them. Text and usage are cumulative if `incremental_output` is
+ * not set.
+ */
 export function dashscopeEvents(isIncremental: boolean): readonly string[] {
   const texts = isIncremental ? ["Hal", "lö", ""] : ["Hal", "Hallö", "Hallö"];
   return texts.map((text, at) => {
@@ -211,7 +214,9 @@ const png = Buffer.from(
   "base64",
 );
 
-/** What it says of a body that is not as its documentation has it; `undefined`: nothing. */
+/**
+ * What it says of a body that is not as its documentation has it; undefined if there is nothing.
+ */
 function invalid({ json, headers }: AskedVendor, model: RegExp): VendorAnswer | undefined {
   const refuse = (message: string) => dashscopeError(400, "InvalidParameter", message);
   if (headers["content-type"] !== "application/json") return refuse("content-type");

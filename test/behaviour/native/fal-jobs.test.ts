@@ -40,7 +40,7 @@ function ask(path: string, { who = customer, ...init }: RequestInit & { who?: Cu
     ...init,
     headers: {
       authorization: `Key ${who.key}`,
-      // fal's client sends the type with everything, also where there is no body.
+      // fal's client sends the type with everything, also if there is no body.
       "content-type": "application/json",
       ...(init.headers as Record<string, string>),
     },

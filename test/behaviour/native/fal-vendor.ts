@@ -37,7 +37,7 @@ const models: Readonly<Record<string, TestModel>> = {
 export interface FalGatewayOptions {
   /** Where customers reach the gateway. Default: where it listens. */
   readonly publicUrl?: string;
-  /** The largest age of a job's report, in milliseconds. Default: a moment. */
+  /** The largest age of a job's report. Default: a moment. */
   readonly refreshMs?: number;
 }
 
@@ -124,7 +124,7 @@ export function falError(status: number, detail: unknown): VendorAnswer {
 export class Fal {
   /** What it answers instead, once, to what is sent to it: workers look at jobs meanwhile. */
   next: VendorAnswer | undefined;
-  /** What it says that a direct call is billed by. `undefined`: nothing. */
+  /** What it says that a direct call is billed by. Undefined if there is nothing. */
   billed: string | undefined;
 
   direct(asked: AskedVendor): VendorAnswer | undefined {
@@ -260,7 +260,9 @@ function cancel(job: FalJob, { body }: AskedVendor): VendorAnswer {
   return { status: 202, body: '{"status":"CANCELLATION_REQUESTED"}' };
 }
 
-/** What it says of a request that is not as its documentation has it; `undefined`: nothing. */
+/**
+ * What it says of a request that is not as its documentation has it; undefined if there is nothing.
+ */
 function invalid({ method, json, headers }: AskedVendor): VendorAnswer | undefined {
   if (method !== "POST") return falError(405, "Method Not Allowed");
   if (headers["content-type"] !== "application/json")

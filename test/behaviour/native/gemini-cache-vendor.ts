@@ -19,7 +19,7 @@ export interface CacheState {
   readonly caches: Map<string, KeptCache>;
   /** The tokens of the next caches. */
   tokens: number;
-  /** How far the vendor's clock is ahead, in milliseconds. */
+  /** How far the vendor's clock is ahead. */
   aheadMs: number;
 }
 

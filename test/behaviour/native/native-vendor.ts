@@ -10,7 +10,7 @@ export interface AskedVendor {
   readonly url: string;
   readonly headers: IncomingMessage["headers"];
   readonly body: Buffer;
-  /** The parsed body; `undefined`: it is no JSON. */
+  /** The parsed body; undefined if it is no JSON. */
   readonly json: Record<string, unknown> | undefined;
   /** Aborted when the gateway leaves before the end. */
   readonly left: AbortSignal;
@@ -26,7 +26,7 @@ export interface VendorAnswer {
   readonly isCut?: boolean;
 }
 
-/** Answers a request; `undefined`: there is nothing there. */
+/** Answers a request; undefined if there is nothing there. */
 export type VendorHandler = (
   asked: AskedVendor,
 ) => VendorAnswer | undefined | Promise<VendorAnswer | undefined>;

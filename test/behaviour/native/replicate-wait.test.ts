@@ -18,7 +18,7 @@ function pass(ms: number): void {
   clock.tick(ms);
 }
 
-/** The longest that a client may ask for, in milliseconds. */
+/** The longest that a client may ask for. */
 const longestMs = 60_000;
 
 let gateway: ReplicateGateway;

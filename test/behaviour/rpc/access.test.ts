@@ -12,7 +12,7 @@ import { Access, access } from "../../../gen/uas/http/v1/http_pb.ts";
 import { findMethods } from "../../contract/services.ts";
 import { bearer, operatorToken, useGateway, withTransport } from "./harness.ts";
 
-/** What the access check says: `yes` also where the empty request is then refused. */
+/** What the access check says: `yes` also if the empty request is then refused. */
 type Says = "yes" | "401" | "403";
 
 /** By credential and listener: nothing, a key, the operator token. */
@@ -83,7 +83,7 @@ function expected(name: string, method: DescMethod): Row | undefined {
   return exceptions[name] ?? rows.get(getOption(method, access));
 }
 
-/** How long a stream is listened to, in milliseconds: refusals come at once. */
+/** How long a stream is listened to: refusals come at once. */
 const watchMs = 1_500;
 
 async function ask(transport: Transport, method: DescMethod, header?: HeadersInit): Promise<Says> {
@@ -176,7 +176,7 @@ describe("R-AUTH-6: without UAS_OPERATOR_TOKEN", () => {
     for (const { name, method } of await findMethods()) {
       for (const url of [gateway.internalUrl, gateway.url]) {
         const row = await rowOf(url, method, customer.key);
-        // As on the public listener, where the token never counts.
+        // As on the public listener, if the token never counts.
         expect({ name, ...row }).toEqual({ name, ...expected(name, method)?.[1] });
       }
     }

@@ -122,7 +122,7 @@ export function detailsOf(error: grpc.ServiceError): ErrorDetail[] {
   return details;
 }
 
-/** The error that a call is refused with. Throws where it is not. */
+/** The error that a call is refused with. Throws if it is not. */
 export async function refusalOf(call: Promise<unknown>): Promise<grpc.ServiceError> {
   const error = await call.then(
     () => undefined,

@@ -144,7 +144,7 @@ export function inferenceOf(transport: Transport) {
   return createClient(InferenceService, transport);
 }
 
-/** The failure of a call, as its detail tells it. Throws where it succeeds. */
+/** The failure of a call, as its detail tells it. Throws if it succeeds. */
 export async function failureOf(
   call: Promise<unknown>,
 ): Promise<{ readonly error: ConnectError; readonly told: GatewayError }> {

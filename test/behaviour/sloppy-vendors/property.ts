@@ -116,7 +116,7 @@ interface Outcome {
 /**
  * Checks a sample.
  *
- * @returns what is wrong, and the vendor's body; undefined: nothing
+ * @returns what is wrong, and the vendor's body; undefined if there is nothing
  */
 export function fault(sample: Sample): string | undefined {
   const { way, conversation, pieceBytes } = sample;

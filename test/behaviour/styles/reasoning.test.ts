@@ -1,5 +1,7 @@
-/** Reasoning comes back to its vendor byte for byte, in whatever form it was shown (R-TXT-3), also where the
- * gateway keeps the conversation. */
+/**
+ * Reasoning comes back to its vendor byte for byte, in whatever form it was shown (R-TXT-3), also
+ * if the gateway keeps the conversation.
+ */
 import OpenAI from "openai";
 import { describe, expect, it } from "vitest";
 import { bodyOf, type Json, list, post, textOf } from "./ask.ts";

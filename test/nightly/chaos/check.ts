@@ -35,7 +35,7 @@ interface Booked {
   readonly settled: bigint;
   /** What all its entries charge. */
   readonly charged: bigint;
-  /** What its record says; `undefined`: it has none. */
+  /** What its record says; undefined if it has none. */
   readonly cost: bigint | undefined;
 }
 

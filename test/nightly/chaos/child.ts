@@ -7,7 +7,7 @@ import { type Plan, planVariable, readyWord } from "./plan.ts";
 /** The program of a process. */
 export type Program = "ledger-child" | "gateway-child";
 
-/** How long a process may take to begin, in milliseconds: machines can be busy. */
+/** How long a process may take to begin: machines can be busy. */
 const startMs = 180_000;
 
 /** A process that runs, or has. */
@@ -34,12 +34,12 @@ export class Child {
     });
   }
 
-  /** Starts one. It may end at once, where its plan says so. */
+  /** Starts one. It may end at once, if its plan says so. */
   static start(program: Program, plan: Plan): Child {
     return new Child(program, plan);
   }
 
-  /** What it says with its first line, once it works; `undefined`: it was killed before. */
+  /** What it says with its first line, once it works; undefined if it was killed before. */
   async ready(): Promise<string | undefined> {
     const deadline = Date.now() + startMs;
     for (;;) {

@@ -20,7 +20,7 @@ const container = ["unshare", "--pid", "--ipc", "--fork", "--mount-proc", "--kil
 const bin = join(import.meta.dirname, "../../../bin/uas.js");
 const token = "chaos-operator";
 
-/** How long a start, and a takeover, may take, in milliseconds: machines can be busy. */
+/** How long a start, and a takeover, may take: machines can be busy. */
 const startMs = 120_000;
 
 /** What each top-up adds, in nano-USD. */
@@ -30,11 +30,11 @@ const topUpNanos = 1_000_000_000n;
 export interface ContainersResult {
   /** Top-ups that a gateway acknowledged. */
   readonly acknowledged: number;
-  /** From the kill to the first booking through the second container, in milliseconds. */
+  /** From the kill to the first booking through the second container. */
   readonly takeoverMs: number;
-  /** From the kill until the hold of the dead container's call had ended, in milliseconds. */
+  /** From the kill until the hold of the dead container's call had ended. */
   readonly deadHoldsMs: number;
-  /** What is wrong, in words. Empty: nothing. */
+  /** What is wrong, in words. Empty if there is nothing. */
   readonly problems: readonly string[];
 }
 
@@ -189,7 +189,7 @@ class Gateway {
     throw new Error(`a gateway did not start: ${out}`);
   }
 
-  /** Calls an RPC as the operator. @throws where it is refused or nobody answers */
+  /** Calls an RPC as the operator. @throws if it is refused or nobody answers */
   async call(method: string, request: object): Promise<Record<string, unknown>> {
     const reply = await fetch(`${this.#internalUrl}/${method}`, {
       method: "POST",

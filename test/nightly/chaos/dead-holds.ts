@@ -3,10 +3,10 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Findings, note } from "./check.ts";
 
-/** How long the holds of a dead process may stay open, in milliseconds, with the timings of production too. */
+/** How long the holds of a dead process may stay open, with the timings of production too. */
 export const deadHoldsLimitMs = 60_000;
 
-/** Interval of looks, in milliseconds. */
+/** Interval of looks. */
 const lookMs = 50;
 
 /** Asks the database; rejects while it does not answer. */

@@ -22,14 +22,17 @@ export function isFragile({ kind }: Fault): boolean {
   return kind === "backend" || kind === "server";
 }
 
-/** Why a fault cannot be made on this machine; `undefined`: it can. */
+/** Why a fault cannot be made on this machine; undefined if it can. */
 export function obstacleOf({ kind }: Fault): string | undefined {
   if (kind === "disk" && !canMount())
     return "it mounts a small disk, which needs root and a Linux that lets it";
   return undefined;
 }
 
-/** Those that whole gateways do not promise to survive: what a client was told is safe only where it waits for that. */
+/**
+ * Those that whole gateways do not promise to survive: what a client was told is safe only if it
+ * waits for that.
+ */
 export function isOfLedgerOnly({ kind }: Fault): boolean {
   return kind === "disk";
 }

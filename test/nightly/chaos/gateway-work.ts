@@ -21,7 +21,7 @@ const usage = { prompt_tokens: inputTokens, completion_tokens: 20, total_tokens:
 /** The cost of each whole call at the prices of gateway-child.ts, in nano-USD. */
 const costNanos = 25n * 50n + 20n * 600n;
 
-/** How long a client pauses where nobody serves it, in milliseconds. */
+/** How long a client pauses if nobody serves it. */
 const pauseMs = 20;
 
 /** What a client saw of its call. */
@@ -29,7 +29,10 @@ interface Seen {
   /** Its reply came to its end, `[DONE]` in a stream: it is charged. A stream that fails ends with an error event, and its
    * connection in good order. */
   isWhole: boolean;
-  /** The status and end of a reply by which the gateway said that it had failed. Absent: it did not. */
+  /**
+   * The status and end of a reply by which the gateway said that it had failed. Absent if it did
+   * not.
+   */
   failure?: string;
 }
 
@@ -113,7 +116,7 @@ interface Client {
   readonly onServed: () => void;
 }
 
-/** How much of a failed reply is kept, in bytes: its error event. */
+/** How much of a failed reply is kept: its error event. */
 const failureBytes = 200;
 
 /** What clients ask for, in turns: a stream with a limit, one whose hold must grow, a whole reply, and a stream that the

@@ -14,11 +14,11 @@ export type Line =
 export interface Told {
   readonly id: string;
   readonly accountId: string;
-  /** Whether its hold was said to be made; `undefined`: nobody heard. */
+  /** Whether its hold was said to be made; undefined means nobody heard. */
   isAdmitted?: boolean;
   /** What its checkpoints said that may be the last one the database has. 0: none has to be there. */
   checkpoints: bigint[];
-  /** What it was to cost; `undefined`: its end was not reached. */
+  /** What it was to cost; undefined if its end was not reached. */
   costNanos?: bigint;
   /** Whether its settlement was said to be durable. */
   isSettled: boolean;

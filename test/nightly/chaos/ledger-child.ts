@@ -9,7 +9,7 @@ import { HistoryWriter } from "./history.ts";
 import { crashAt, createRandom, endWithParent, type Plan, readPlan, readyWord } from "./plan.ts";
 import { newId } from "../../../src/core/uuid.ts";
 
-/** How long a caller pauses where it was refused, in milliseconds. */
+/** How long a caller pauses if it was refused. */
 const refusedMs = 10;
 
 /** A caller: one call after another. */

@@ -52,7 +52,7 @@ export function endWithParent(): void {
   process.stdin.unref();
 }
 
-/** Ends the process where the plan says so, hard. `undefined`: it does not. */
+/** Ends the process if the plan says so, hard. Undefined if it does not. */
 export function crashAt({ crash }: Plan): ((point: string) => void) | undefined {
   if (crash === undefined) return undefined;
   let left = crash.hit;

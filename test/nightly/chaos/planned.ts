@@ -9,7 +9,7 @@ interface PlanOptions {
   /** Rounds of each fault. */
   readonly rounds: number;
   readonly seed: number;
-  /** Only faults whose name contains this. Empty: all. */
+  /** Only faults whose name contains this. Empty for all. */
   readonly only: string;
   /** Whether no round has the timings of production. */
   readonly isFast: boolean;
@@ -25,9 +25,10 @@ interface RoundPlan {
 }
 
 /**
- * Plans all rounds of a run. In each mode the first of each fault has the timings of production, the others a tenth.
+ * Plans all rounds of a run. In each mode the first of each fault has the timings of production,
+ * the others a tenth.
  *
- * @throws where no fault is asked for: nothing would be proven
+ * @throws if no fault is asked for: nothing would be proven
  */
 export function planRounds(options: PlanOptions): RoundPlan {
   const { modes, only, obstacleOf: obstacle = obstacleOf } = options;

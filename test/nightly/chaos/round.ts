@@ -31,7 +31,7 @@ export interface Pace {
   readonly callers: number;
   /** How many of them are killed, one after the other. */
   readonly lives: number;
-  /** The shortest and the longest time between the start of work and the end, in milliseconds. */
+  /** The shortest and the longest time between the start of work and the end. */
   readonly lifeMs: readonly [least: number, most: number];
 }
 
@@ -41,10 +41,12 @@ const usualPace: Pace = { callers: 6, lives: 2, lifeMs: [50, 300] };
 /** What came of it. */
 export interface RoundResult extends Checked {
   readonly findings: Findings;
-  /** Whether the fault came where it was planned. */
+  /** Whether the fault came if it was planned. */
   readonly isHit: boolean;
-  /** How long it took from the death of a process until its holds had ended, at most, and from the fault until nothing was
-   * open and nothing was kept, in milliseconds. */
+  /**
+   * How long it took from the death of a process until its holds had ended, at most, and from the
+   * fault until nothing was open and nothing was kept.
+   */
   readonly cleanMs: number;
 }
 
@@ -58,14 +60,17 @@ const shortTimings: Partial<LedgerTimings> = {
   holdWaitMs: 5_000,
 };
 
-/** How long holds and journals may be left after the fault, in milliseconds. Those of dead processes: {@link DeadHolds}. Also
- * with a tenth of the timings: it takes a tenth of that, and more on a machine where processes wait for a processor. */
+/**
+ * How long holds and journals may be left after the fault. Those of dead processes: {@link
+ * DeadHolds}. Also with a tenth of the timings: it takes a tenth of that, and more on a machine
+ * where processes wait for a processor.
+ */
 const cleanLimitMs = 60_000;
 
-/** How long a process may work before it must have come by its point, in milliseconds. */
+/** How long a process may work before it must have come by its point. */
 const pointMs = { full: 40_000, short: 10_000 };
 
-/** Callers at once where the journal's disk is to be full: each leaves one settlement in it. */
+/** Callers at once if the journal's disk is to be full: each leaves one settlement in it. */
 const diskWorkers = 24;
 
 /** Runs a round on a database of its own. */
@@ -124,9 +129,11 @@ class Round {
     await this.#site.close();
   }
 
-  /** In every second round another process works beside the one that is hit, and in each with the timings of production. A
-   * frozen one needs it; where what a dead one has left is to be found by the one that is hit, nobody else may find it
-   * before. */
+  /**
+   * In every second round another process works beside the one that is hit, and in each with the
+   * timings of production. A frozen one needs it; if what a dead one has left is to be found by the
+   * one that is hit, nobody else may find it before.
+   */
   #isBeside(): boolean {
     const { fault, seed, isFull } = this.#options;
     if (fault.kind === "frozen") return true;
@@ -134,7 +141,7 @@ class Round {
     return isFull || seed % 2 === 0;
   }
 
-  /** Lets the fault happen. Returns whether it did where it was planned. */
+  /** Lets the fault happen. Returns whether it did if it was planned. */
   #hit(): Promise<boolean> {
     const { fault } = this.#options;
     if (fault.kind === "point") return this.#hitPoint(fault.name);

@@ -101,7 +101,7 @@ export async function makeTemplate(adminUrl: string): Promise<string> {
   return name;
 }
 
-/** Runs a statement on a connection of its own; again where the server is just recovering. */
+/** Runs a statement on a connection of its own; again if the server is just recovering. */
 export async function run(url: string, sql: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     const client = new Client({ connectionString: url });

@@ -19,7 +19,7 @@ import { newId } from "../../../src/core/uuid.ts";
 /** What the accounts begin with, in nano-USD: enough, some, next to nothing. */
 const balancesNanos = [1_000_000_000n, 50_000n, 500n];
 
-/** How often is looked, in milliseconds. */
+/** How often is looked. */
 const lookMs = 20;
 
 /** The place of a round. */
@@ -94,7 +94,7 @@ export class Site {
     return names.filter((name) => name.endsWith(journalSuffix));
   }
 
-  /** How many holds are open; `undefined`: the database does not answer just now. */
+  /** How many holds are open; undefined if the database does not answer just now. */
   async openHolds(): Promise<number | undefined> {
     const text = "select count(*)::int as count from open_hold";
     return this.#ask<{ count: number }>(text).then((row) => row?.count);

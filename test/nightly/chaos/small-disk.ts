@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** The smallest disk that there is, in bytes: a settlement takes about a sixth. */
+/** The smallest disk that there is: a settlement takes about a sixth. */
 export const smallestDiskBytes = 4_096;
 
-/** Puts a small disk in the place of a folder. @throws where this machine does not let us */
+/** Puts a small disk in the place of a folder. @throws if this machine does not let us */
 export function mountSmallDisk(folder: string, bytes: number): void {
   const options = `size=${bytes},mode=700`;
   const { status, stderr } = spawnSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder]);

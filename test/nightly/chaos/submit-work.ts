@@ -14,10 +14,10 @@ import type { Work } from "./work.ts";
 /** Accounts that submit: each runs at most 20 tasks at once. */
 const accounts = 8;
 
-/** The longest time from a job at the vendor to its answer, in milliseconds: a kill hits some of them in between. */
+/** The longest time from a job at the vendor to its answer: a kill hits some of them in between. */
 const answerMsMax = 200;
 
-/** How long a client pauses where nobody serves it, in milliseconds. */
+/** How long a client pauses if nobody serves it. */
 const pauseMs = 20;
 
 /** The share of answered submits that a client repeats all the same. */
@@ -27,7 +27,7 @@ const repeatShare = 0.1;
 interface Submitted {
   readonly callbackId: string;
   readonly key: string;
-  /** The ids in the answers; `undefined` where none came yet. More than one is a task too many. */
+  /** The ids in the answers; `undefined` if none came yet. More than one is a task too many. */
   readonly taskIds: Set<string>;
 }
 

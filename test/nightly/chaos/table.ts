@@ -4,7 +4,7 @@ import type { Ran } from "./runs.ts";
 /** The sums of some rounds. */
 export interface Sums {
   readonly rounds: number;
-  /** Rounds in which the fault came where it was planned. */
+  /** Rounds in which the fault came if it was planned. */
   readonly hit: number;
   readonly calls: number;
   readonly settled: number;
@@ -14,9 +14,9 @@ export interface Sums {
   readonly stuck: number;
   /** Rounds that could not be run to their end. */
   readonly failed: number;
-  /** Faults that came in none of their rounds where they were planned: nothing was proven of them. */
+  /** Faults that came in none of their rounds if they were planned: nothing was proven of them. */
   readonly missed: readonly string[];
-  /** The longest that anything was left open, in milliseconds: with a tenth of the timings, and with all. */
+  /** The longest that anything was left open: with a tenth of the timings, and with all. */
   readonly cleanMsMax: number;
   readonly fullCleanMsMax: number;
 }

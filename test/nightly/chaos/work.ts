@@ -6,7 +6,7 @@ import { readHistory } from "./history.ts";
 import type { Plan } from "./plan.ts";
 import type { Site } from "./site.ts";
 
-/** What a process is told beside where it works. */
+/** What a process is told beside if it works. */
 export type Orders = Pick<Plan, "workers" | "seed" | "timings" | "isFull" | "journal" | "crash">;
 
 /** The work of a round. */

@@ -21,7 +21,7 @@ const streams = 4;
 
 /** What came of a round. */
 export interface WorkersResult {
-  /** From the death of the worker until its holds had ended, in milliseconds. */
+  /** From the death of the worker until its holds had ended. */
   readonly deadHoldsMs: number;
   readonly findings: Findings;
 }

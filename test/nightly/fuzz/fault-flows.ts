@@ -25,13 +25,13 @@ export interface Flow {
   readonly terminal?: string;
   /** Whether a job may be running at the vendor after a failure: then it is never sent again (R-ERR-5). */
   readonly isJob?: boolean;
-  /** Whether another route of the model answers where the first one fails. */
+  /** Whether another route of the model answers if the first one fails. */
   readonly hasOtherRoute?: boolean;
   /** Whether the reply's bytes are no text that is read: changed ones pass. */
   readonly isBinary?: boolean;
   /** Whether a long text passes, so that faults can come while it is sent. */
   readonly isLong?: boolean;
-  /** What is asked about its job until that has ended. Absent: there is none. */
+  /** What is asked about its job until that has ended. Absent if there is none. */
   readonly job?: JobFlow;
 }
 

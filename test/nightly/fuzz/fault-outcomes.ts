@@ -35,7 +35,7 @@ export interface Usual {
   /** In nano-USD. */
   readonly cost: bigint;
   readonly ending: number;
-  /** That of its task; `undefined`: it has none. */
+  /** That of its task; undefined if it has none. */
   readonly status: string | undefined;
 }
 
@@ -127,7 +127,7 @@ interface About {
   readonly usual: Usual;
 }
 
-/** What is wrong with how a case ended; `undefined`: nothing. */
+/** What is wrong with how a case ended; undefined if there is nothing. */
 export function problemOf(each: Case, about: About): string | undefined {
   const outcome = outcomeOf(each);
   const { reply, rows, plan } = about;
@@ -168,7 +168,7 @@ interface Checked extends About {
   readonly row: Row;
 }
 
-/** The state of a task; `undefined`: the text is no task. */
+/** The state of a task; undefined if the text is no task. */
 export function statusOf(text: string): string | undefined {
   return /"status":"(completed|failed|cancelled)"/.exec(text)?.[1];
 }

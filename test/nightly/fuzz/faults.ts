@@ -121,7 +121,7 @@ export async function runFaults(
 /** How often a call is sent that is refused before its vendor is asked: on a busy machine holds come too late. */
 const triesMax = 30;
 
-/** Numbers of equal length: requests of equal length cost the same where a charge is estimated. */
+/** Numbers of equal length: requests of equal length cost the same if a charge is estimated. */
 const firstNumber = 2_000_000;
 
 async function callsWithoutFault(
@@ -175,7 +175,7 @@ async function call(
   return { status: reply.status, text: reply.body.toString(), isCut: reply.isCut, retry };
 }
 
-/** A call that takes longer hangs, in milliseconds: well above all timeouts. */
+/** A call that takes longer hangs: well above all timeouts. */
 const hangMs = 60_000;
 
 async function readRows({ pool }: World): Promise<Map<string, Row[]>> {

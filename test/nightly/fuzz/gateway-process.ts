@@ -37,7 +37,7 @@ export interface Measurement {
   readonly handles: Readonly<Record<string, number>>;
   /** Listeners of the process object. */
   readonly listeners: number;
-  /** By how much a timer was late in 99 of 100 cases since the last measurement, in milliseconds. */
+  /** By how much a timer was late in 99 of 100 cases since the last measurement. */
   readonly delayP99Ms: number;
 }
 
@@ -156,7 +156,7 @@ export class GatewayProcess {
     }).length;
   }
 
-  /** The sum of a gauge in `/metrics`. @throws where there is none */
+  /** The sum of a gauge in `/metrics`. @throws if there is none */
   async gauge(name: string): Promise<number> {
     const { body } = await send(`${this.internalUrl}/metrics`, { method: "GET" });
     const text = body.toString();
@@ -175,7 +175,7 @@ export class GatewayProcess {
     if (this.exit === undefined) this.#child.send(message, () => {});
   }
 
-  /** The next message; `undefined` where the process ends first. */
+  /** The next message; `undefined` if the process ends first. */
   #next(): Promise<FromChild | undefined> {
     const message = new Promise<FromChild>((resolve) => (this.#onMessage = resolve));
     return Promise.race([message, this.#ended.then(() => undefined)]);

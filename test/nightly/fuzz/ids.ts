@@ -22,10 +22,10 @@ export interface Ids {
   readonly known: Readonly<Record<string, string>>;
 }
 
-/** How long the gateway may be too busy, in milliseconds. */
+/** How long the gateway may be too busy. */
 const busyMs = 120_000;
 
-/** Creates them. @throws where one is refused */
+/** Creates them. @throws if one is refused */
 export async function createIds({ gateway, rich, victim }: World): Promise<Ids> {
   const endMs = performance.now() + busyMs;
   const ask = async (

@@ -16,8 +16,9 @@ const blamesVendor =
   /upstream_overloaded|temporarily out of service|vendors of the model are failing/;
 
 /**
- * What is wrong with a reply; `undefined`: nothing. A 503 is documented where the gateway is busy and says when to come
- * again: the vendors of a run answer always, so every other 5xx is the gateway's.
+ * What is wrong with a reply; undefined if there is nothing. A 503 is documented if the gateway is
+ * busy and says when to come again: the vendors of a run answer always, so every other 5xx is the
+ * gateway's.
  */
 export function judge(shot: Shot, outcome: Outcome, { canaries }: Secrets): string | undefined {
   const { status, headers, body, end, extra } = outcome;

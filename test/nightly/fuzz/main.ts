@@ -1,8 +1,8 @@
 /**
- * `npm run fuzz`: sends mutated requests to every entry point of a gateway, and fails where one
- * gets a 5xx, hangs, leaks or breaks the ledger. With `--faults` it sends good requests instead,
- * and hurts the replies of vendors of every kind. With `--quirks` it passes replies of sloppy
- * vendors through the dialects, and compares what callers read and pay.
+ * `npm run fuzz`: sends mutated requests to every entry point of a gateway, and fails if one gets a
+ * 5xx, hangs, leaks or breaks the ledger. With `--faults` it sends good requests instead, and hurts
+ * the replies of vendors of every kind. With `--quirks` it passes replies of sloppy vendors through
+ * the dialects, and compares what callers read and pay.
  */
 import { randomInt } from "node:crypto";
 import { readArguments } from "../../support/arguments.ts";

@@ -23,7 +23,7 @@ const kinds: readonly MutationKind[] = [
   "raw",
 ];
 
-/** Chooses what to change: mostly the body, where there is one. */
+/** Chooses what to change: mostly the body, if there is one. */
 export function chooseMutations(chance: Chance, hasJson: boolean): Mutation[] {
   if (chance.is(0.12)) return [];
   const count = 1 + chance.below(chance.is(0.3) ? 5 : 2);

@@ -43,7 +43,7 @@ export function makeMessage(
   return message;
 }
 
-/** The same message in the binary form; an empty one where it does not fit. */
+/** The same message in the binary form; an empty one if it does not fit. */
 export function encodeMessage({ input }: DescMethod, json: Json): Buffer {
   try {
     return Buffer.from(toBinary(input, fromJson(input, json)));

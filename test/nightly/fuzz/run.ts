@@ -49,7 +49,7 @@ export interface EntryCounts {
 /** What a run found. */
 export interface FuzzReport {
   readonly counts: Readonly<Record<string, EntryCounts>>;
-  /** Each with its seed and a command that repeats it. Empty: nothing is wrong. */
+  /** Each with its seed and a command that repeats it. Empty if nothing is wrong. */
   readonly findings: readonly string[];
   /** After the first tenth, and at the end. */
   readonly memory: { readonly warm: FuzzMemory; readonly end: FuzzMemory };

@@ -16,11 +16,13 @@ export interface Outcome {
   /** Bytes behind the reply. */
   readonly extra: number;
   readonly ms: number;
-  /** The request before it on the same connection; `undefined`: none. */
+  /** The request before it on the same connection; undefined if there is none. */
   readonly after?: Shot | undefined;
 }
 
-/** How long a reply may take before the client closes its side, where its request may be incomplete, in milliseconds. */
+/**
+ * How long a reply may take before the client closes its side, if its request may be incomplete.
+ */
 const idleMs = 300;
 
 /** A client that keeps its connection while both sides agree about what was sent. */
@@ -146,7 +148,7 @@ class ReplyReader {
   #status = 0;
   #headers: Record<string, string> = {};
   #bodyAt = 0;
-  /** Where the reply ends; `undefined`: not known yet, or with the connection. */
+  /** Where the reply ends; undefined if not known yet, or with the connection. */
   #end: number | undefined;
 
   constructor(isHead: boolean) {

@@ -17,13 +17,13 @@ export interface Shot {
   method: string;
   target: string;
   headers: [name: string, value: string][];
-  /** The body as a tree; `undefined` where it never was JSON, or is bytes already. */
+  /** The body as a tree; `undefined` if it never was JSON, or is bytes already. */
   json: Json | undefined;
   body: Buffer;
   framing: Framing;
   /** How many equal pieces the bytes are sent in. */
   pieces: number;
-  /** After which part of the bytes the client stops sending, from 0 to 1; `undefined`: after all. */
+  /** After which part of the bytes the client stops sending, from 0 to 1; undefined after all. */
   cutAt: number | undefined;
   /** What the client does once it has sent everything. */
   then: "read" | "half-close" | "reset";
@@ -79,7 +79,7 @@ export function setHeader(shot: Shot, name: string, value: string | undefined): 
   if (value !== undefined) shot.headers.push([name, value]);
 }
 
-/** The value of a header; empty where there is none. */
+/** The value of a header; empty if there is none. */
 export function headerOf(shot: Shot, name: string): string {
   return shot.headers.find(([each]) => each.toLowerCase() === name)?.[1] ?? "";
 }

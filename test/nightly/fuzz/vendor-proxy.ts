@@ -48,7 +48,7 @@ export interface VendorProxies {
   close(): Promise<void>;
 }
 
-/** How long a delay is, in milliseconds: well below every timeout. */
+/** How long a delay is: well below every timeout. */
 const delayMs = 100;
 
 /** Opens a proxy for each name. Vendors of other names are reached without one. */
@@ -175,7 +175,10 @@ interface ReadRequest {
   readonly isStopped: boolean;
 }
 
-/** Reads one request with a known length or chunks; `undefined`: none came. @param bytes what has come before */
+/**
+ * Reads one request with a known length or chunks; undefined if none came. @param bytes what has
+ * come before
+ */
 async function readRequest(
   client: Socket,
   shouldStop: (bytes: Buffer) => boolean = () => false,

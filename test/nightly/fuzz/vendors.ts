@@ -166,7 +166,10 @@ const geminiReply = {
   modelVersion: "gemini-x",
 };
 
-/** Of a reply with so many tokens: a fourth of its letters, as the gateway estimates it where a stream breaks. */
+/**
+ * Of a reply with so many tokens: a fourth of its letters, as the gateway estimates it if a stream
+ * breaks.
+ */
 function geminiUsage(tokens: number) {
   return { promptTokenCount: 3, candidatesTokenCount: tokens, totalTokenCount: 3 + tokens };
 }
@@ -199,7 +202,7 @@ export const heldText = "until cancelled";
 class HeldJobs {
   readonly #ids = new Set<string>();
 
-  /** Notes the job that an answer tells of, where its request wants it held. */
+  /** Notes the job that an answer tells of, if its request wants it held. */
   note({ body }: AskedVendor, answer: VendorAnswer | undefined): VendorAnswer | undefined {
     const told = answer?.body;
     const text = typeof told === "string" || Buffer.isBuffer(told) ? told.toString() : "";

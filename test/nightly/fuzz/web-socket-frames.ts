@@ -60,7 +60,10 @@ export function messageFrames({ body, framing }: Shot): Buffer {
   }
 }
 
-/** Reads the frames of the gateway. @returns the frames that are whole; `undefined`: the bytes are no frames */
+/**
+ * Reads the frames of the gateway. @returns the frames that are whole; undefined if the bytes are
+ * no frames
+ */
 export function readFrames(bytes: Buffer): Frame[] | undefined {
   const frames: Frame[] = [];
   for (let at = 0; bytes.length - at >= 2; ) {
@@ -94,7 +97,7 @@ export function isAnswered(frames: readonly Frame[]): boolean {
 }
 
 /**
- * What is wrong with all that the gateway has sent on a connection; `undefined`: nothing.
+ * What is wrong with all that the gateway has sent on a connection; undefined if there is nothing.
  *
  * @param isWhole whether a whole request was sent, and its end was waited for
  */

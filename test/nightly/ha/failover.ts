@@ -37,9 +37,9 @@ export type Failure = "killed" | "frozen";
 /** What {@link runFailover} takes. */
 export interface FailoverOptions {
   readonly failure: Failure;
-  /** How long customers work before, and after service has resumed, in milliseconds. */
+  /** How long customers work before, and after service has resumed. */
   readonly loadMs: number;
-  /** How long there is no primary, in milliseconds. */
+  /** How long there is no primary. */
   readonly outageMs: number;
   /** Default: the embedded PostgreSQL's. */
   readonly programs?: PostgresPrograms;
@@ -54,9 +54,9 @@ export interface FailoverOptions {
 export interface FailoverResult {
   readonly acknowledged: number;
   readonly refused: number;
-  /** From the promotion until each kind of request was acknowledged at each gateway, in milliseconds. */
+  /** From the promotion until each kind of request was acknowledged at each gateway. */
   readonly resumeMs: number;
-  /** The longest wait for a refusal of each kind, in milliseconds. */
+  /** The longest wait for a refusal of each kind. */
   readonly refusalMsMax: Readonly<Partial<Record<Kind, number>>>;
   /** Answers other than success and 503, and those that never came: by status, 0 for none. */
   readonly others: Readonly<Record<string, number>>;
@@ -69,14 +69,16 @@ export interface FailoverResult {
   readonly findings: Findings;
   /** What `uas ledger audit` said where it failed. */
   readonly auditFailure: string | undefined;
-  /** From the death of the gateway that was killed until its holds had ended, in milliseconds; `undefined`: none was. */
+  /**
+   * From the death of the gateway that was killed until its holds had ended; undefined if none was.
+   */
   readonly deadHoldsMs: number | undefined;
 }
 
-/** How long service may take to resume after a promotion, in milliseconds. */
+/** How long service may take to resume after a promotion. */
 const resumeMsMax = 10_000;
 
-/** How long a refusal may take, in milliseconds: a second, and what a busy machine adds. */
+/** How long a refusal may take: a second, and what a busy machine adds. */
 const refusalMsMax = 3_000;
 
 /** Whether there was an outage, in which nothing was lost, doubled or left over, and everybody was told in time. */
@@ -93,7 +95,7 @@ export function isRight(result: FailoverResult): boolean {
   );
 }
 
-/** How long a start may take, in milliseconds: machines can be busy. */
+/** How long a start may take: machines can be busy. */
 const startLimitMs = 180_000;
 
 const noAddress: Address = { url: "", internalUrl: "" };
@@ -104,10 +106,10 @@ const endlessText = "Endless";
 /** The line of the log that tells where a gateway listens. */
 const listening = /"publicUrl":"([^"]+)","internalUrl":"([^"]+)"/;
 
-/** How long service may take to resume before the run fails, in milliseconds. */
+/** How long service may take to resume before the run fails. */
 const resumeLimitMs = 60_000;
 
-/** How long calls, tasks and journals may take to be cleaned up, in milliseconds. */
+/** How long calls, tasks and journals may take to be cleaned up. */
 const cleanLimitMs = 90_000;
 
 /** The usage that the vendor reports for each call. */

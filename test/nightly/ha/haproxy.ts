@@ -31,20 +31,20 @@ interface HaproxyOptions {
   readonly servers: readonly PostgresServer[];
 }
 
-/** How long it may take to start, in milliseconds: machines can be busy. */
+/** How long it may take to start: machines can be busy. */
 const startMs = 60_000;
 
-/** Interval of its health checks, in milliseconds. Two that fail end a server's sessions. */
+/** Interval of its health checks. Two that fail end a server's sessions. */
 const checkMs = 500;
 
-/** How long a health check may take, in milliseconds: machines can be busy. Who leads is said at once. */
+/** How long a health check may take: machines can be busy. Who leads is said at once. */
 const checkTimeoutMs = 10_000;
 
 /** What a machine without HAProxy lacks. */
 export const haproxyMissing =
   "HAProxy is not installed: install it, on Debian with `apt-get install haproxy`.";
 
-/** The program, or `undefined` if this machine has none. Debian keeps it where only root looks. */
+/** The program, or `undefined` if this machine has none. Debian keeps it if only root looks. */
 export function findHaproxy(): string | undefined {
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"];
   return folders.map((folder) => join(folder, "haproxy")).find(existsSync);
@@ -105,7 +105,10 @@ ${lines.join("\n")}
 `;
 }
 
-/** Answers 200 where this server leads and takes writes, else 503. A leader that is frozen gives no answer. */
+/**
+ * Answers 200 if this server leads and takes writes, else 503. A leader that is frozen gives no
+ * answer.
+ */
 async function startCheck(
   server: PostgresServer,
   leader: () => PostgresServer | undefined,

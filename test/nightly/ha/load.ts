@@ -43,13 +43,13 @@ export const topUpNanos = 1_000_000_000n;
 /** The operator's token. */
 export const operatorToken = "ha-operator-6f1d";
 
-/** How long a customer waits before it takes a gateway for hung, in milliseconds: what is promised is far less. */
+/** How long a customer waits before it takes a gateway for hung: what is promised is far less. */
 export const hungMs = 30_000;
 
-/** Pauses between two attempts of one customer, in milliseconds. */
+/** Pauses between two attempts of one customer. */
 const pauseMs = 20;
 
-/** Calls an RPC as the operator. @throws where it is refused */
+/** Calls an RPC as the operator. @throws if it is refused */
 export async function callAsOperator(
   { internalUrl }: Address,
   method: string,
@@ -136,7 +136,7 @@ export class Load {
   }
 }
 
-/** Resolves to the status; 0 where the answer did not come whole, or a stream failed. */
+/** Resolves to the status; 0 if the answer did not come whole, or a stream failed. */
 async function attempt(
   id: string,
   { kind, address, customer }: { kind: Kind; address: Address; customer: Customer },

@@ -45,7 +45,7 @@ export function isInstalled({ probe: [program = "", ...args] }: Language): boole
   return spawnSync(program, args, { stdio: "ignore" }).status === 0;
 }
 
-/** The signature that a receiver computes of each body. @throws where it fails */
+/** The signature that a receiver computes of each body. @throws if it fails */
 export async function signaturesOf(
   { name, command, after = [] }: Language,
   secret: string,

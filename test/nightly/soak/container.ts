@@ -10,7 +10,10 @@ export interface Container {
   remove(): void;
 }
 
-/** Creates one; `undefined`: the system has none, or does not let this user create any. @param bytes of memory */
+/**
+ * Creates one; undefined if the system has none, or does not let this user create any. @param bytes
+ * of memory
+ */
 export function createContainer(bytes: number): Container | undefined {
   const [parent, limit] = existsSync("/sys/fs/cgroup/memory/memory.limit_in_bytes")
     ? ["/sys/fs/cgroup/memory", "memory.limit_in_bytes"]

@@ -19,7 +19,7 @@ import { createDatabase, dropDatabase, withDatabase } from "../../support/test-s
 const runsPerDatabase = 1_000;
 
 /**
- * Runs `runs` sequences. Throws with the seed and the shortest counterexample where one fails.
+ * Runs `runs` sequences. Throws with the seed and the shortest counterexample if one fails.
  *
  * @param seed of the first database's sequences; each further database has one of its own.
  */

@@ -17,7 +17,9 @@ import type { World } from "../fuzz/world.ts";
 export interface SoakOptions {
   /** How long the traffic takes whose traces are looked for, in seconds. */
   readonly seconds: number;
-  /** How long the traffic before it takes, in seconds. It fills caches and has V8 compile what is called often. */
+  /**
+   * How long the traffic before it takes. It fills caches and has V8 compile what is called often.
+   */
   readonly warmUpSeconds: number;
   /**
    * Whether V8 compiles after a tenth of the usual number of calls during the warm-up: compiled code grows with the logarithm
@@ -27,11 +29,11 @@ export interface SoakOptions {
   readonly seed: number;
   /** Requests at once. */
   readonly lanes: number;
-  /** How long each of them waits before the next one, in milliseconds, after the warm-up. Default: not at all. */
+  /** How long each of them waits before the next one, after the warm-up. Default: not at all. */
   readonly pauseMs?: number;
   /** The same during the warm-up. Default: not at all. */
   readonly warmUpPauseMs?: number;
-  /** How often is measured, in seconds. */
+  /** How often is measured. */
   readonly everySeconds: number;
   /** Where tasks send their webhooks. */
   readonly callbackUrl: string;
@@ -56,7 +58,7 @@ export interface SoakReport {
   readonly heapGrowth: number;
   /** The most of the whole run, also while requests run. */
   readonly rssMax: number;
-  /** The highest of all measurements after the warm-up, in milliseconds. */
+  /** The highest of all measurements after the warm-up. */
   readonly delayP99Ms: number;
   /** Handles before the traffic, and once all of it has ended. */
   readonly handles: { readonly before: number; readonly after: number };
@@ -69,7 +71,7 @@ export interface SoakReport {
 /** Connections that stay after any traffic: pools of the database and of vendors. */
 export const handlesKept = 40;
 
-/** How long connections may take to be closed after the traffic, in milliseconds. */
+/** How long connections may take to be closed after the traffic. */
 const settleMs = 30_000;
 
 /** Runs it. @throws where the gateway ends */

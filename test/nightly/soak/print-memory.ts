@@ -21,9 +21,9 @@ const allocatorVariables = [
 ];
 
 /**
- * How long each of the requests that run at once waits before its next one, in milliseconds: about 60 requests a second.
- * Without it the clients, vendors and database of the same machine keep the event loop waiting for a processor. The warm-up
- * goes without.
+ * How long each of the requests that run at once waits before its next one: about 60 requests a
+ * second. Without it the clients, vendors and database of the same machine keep the event loop
+ * waiting for a processor. The warm-up goes without.
  */
 const pauseMs = 150;
 

@@ -29,11 +29,11 @@ export interface AnswerOptions extends Partial<Completion> {
   readonly insideEvent?: boolean;
   /** How it stops there. Default `end`. */
   readonly ending?: StreamEnding;
-  /** An error event that is sent where the stream stops. Default none. */
+  /** An error event that is sent if the stream stops. Default none. */
   readonly errorEvent?: Readonly<Record<string, unknown>>;
 }
 
-/** The usage that answers report where the test says nothing. */
+/** The usage that answers report if the test says nothing. */
 export const usageDefault = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 } as const;
 
 /** Headers of its own that a vendor sends and no customer may see. */
@@ -99,7 +99,7 @@ interface Body {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Compressed where the request allows it, as the real one does: a forwarded accept-encoding shows. */
+/** Compressed if the request allows it, as the real one does: a forwarded accept-encoding shows. */
 function sendBody({ request, response }: Exchange, { status, body, headers }: Body): void {
   const isGzip = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "");
   const sent = isGzip ? gzipSync(body) : body;

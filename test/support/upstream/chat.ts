@@ -27,11 +27,11 @@ export interface Completion {
   readonly text: readonly string[];
   /** Pieces of `reasoning_content`, before the text. */
   readonly reasoning: readonly string[];
-  /** Pieces of a refusal; none where it is omitted. */
+  /** Pieces of a refusal; none if it is omitted. */
   readonly refusal?: readonly string[];
   readonly toolCalls: readonly ToolCall[];
   readonly finish: string;
-  /** null: the vendor reports none at all. */
+  /** Null if the vendor reports none at all. */
   readonly usage: WireUsage | null;
   /** Members that no client knows, in the reply and in each chunk. */
   readonly extra: Readonly<Record<string, unknown>>;
@@ -63,7 +63,7 @@ export function wholeReply(completion: Completion): Record<string, unknown> {
 }
 
 /**
- * The reply as stream chunks: role, content, tool calls, finish, and the usage chunk only where it is
+ * The reply as stream chunks: role, content, tool calls, finish, and the usage chunk only if it is
  * asked for; then every earlier chunk carries `"usage":null`.
  */
 export function streamChunks(

@@ -10,7 +10,7 @@ export interface RecordedRequest {
   /** Names and values in turn, in the order and spelling they were sent. */
   readonly rawHeaders: readonly string[];
   readonly body: Buffer;
-  /** The parsed body; `undefined` where it is not a JSON object. */
+  /** The parsed body; `undefined` if it is not a JSON object. */
   readonly json: ChatBody | undefined;
   /** Pieces of the reply written so far. */
   readonly written: number;
@@ -18,7 +18,7 @@ export interface RecordedRequest {
   readonly writtenBytes: number;
   /** Whether the reply waits for the gateway to read. */
   readonly isBlocked: boolean;
-  /** Resolves when the exchange is over: true where the gateway left before the reply had ended. */
+  /** Resolves when the exchange is over: true if the gateway left before the reply had ended. */
   readonly left: Promise<boolean>;
 }
 

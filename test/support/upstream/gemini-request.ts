@@ -138,7 +138,7 @@ const body = record({
   cachedContent: text(),
 });
 
-/** Signatures that Gemini takes where none was issued. */
+/** Signatures that Gemini takes if none was issued. */
 const dummies = ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
 
 /** Throws ShapeError for what Gemini does not accept. */

@@ -169,7 +169,7 @@ const beta = {
   thread: anything,
 };
 
-/** The versions of the interface, and what each takes; both take more where a beta is named. */
+/** The versions of the interface, and what each takes; both take more if a beta is named. */
 const bodies: Readonly<Record<string, Shape>> = {
   "2023-06-01": record({ ...members, ...sampling }),
   "2026-10-21": record(members),
@@ -177,7 +177,7 @@ const bodies: Readonly<Record<string, Shape>> = {
   "2026-10-21 beta": record({ ...members, ...beta }),
 };
 
-/** Throws ShapeError where a member is unknown in this version, missing or of the wrong kind. */
+/** Throws ShapeError if a member is unknown in this version, missing or of the wrong kind. */
 export function checkShape(json: unknown, version: string, hasBeta: boolean): void {
   bodies[`${version}${hasBeta ? " beta" : ""}`]?.(json, []);
 }

@@ -46,7 +46,7 @@ export function without(body: Json, names: readonly string[]): Json {
   return Object.fromEntries(Object.entries(body).filter(([name]) => !names.includes(name)));
 }
 
-/** `mime sha256` of a data URL; the URL itself where it is another. */
+/** `mime sha256` of a data URL; the URL itself if it is another. */
 export function describeUrl(url: string): string {
   const data = /^data:([^;,]+);base64,(.*)$/s.exec(url);
   return data === null ? url : describeBytes(data[1] ?? "", Buffer.from(data[2] ?? "", "base64"));

@@ -6,7 +6,7 @@ import { inPieces, type Play, tokens, type Turn } from "./scenario.ts";
 import { seal } from "./seal.ts";
 import { namedFrame, type WriteContext, type Written } from "./strict.ts";
 
-/** Writes a reply, and keeps it where it is to be stored. */
+/** Writes a reply, and keeps it if it is to be stored. */
 export function writeResponse(
   play: Play,
   turn: Turn,

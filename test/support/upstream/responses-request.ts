@@ -270,7 +270,7 @@ export function checkCompactShape(json: unknown): void {
   compactBody(json, []);
 }
 
-/** Throws ShapeError where a member is unknown, missing or of the wrong kind. */
+/** Throws ShapeError if a member is unknown, missing or of the wrong kind. */
 export function checkShape(json: unknown): void {
   body(json, []);
 }

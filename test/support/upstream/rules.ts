@@ -74,7 +74,7 @@ export function violationsOf(
   return found;
 }
 
-/** Why the vendor refuses the request; `undefined`: it does not. */
+/** Why the vendor refuses the request; undefined if it does not. */
 export function refusalOf(request: RecordedRequest, rules: Rules): Refusal | undefined {
   const { authorization } = request.headers;
   if (authorization === undefined) {

@@ -46,7 +46,7 @@ export interface Turn {
   readonly rounds: number;
   /** `mime sha256` of each image in the last user message. */
   readonly images: readonly string[];
-  /** The schema that the reply must fit; `undefined`: none. */
+  /** The schema that the reply must fit; undefined if there is none. */
   readonly schema: unknown;
   /** Reasoning blocks in the whole conversation. */
   readonly reasoningBlocks: number;

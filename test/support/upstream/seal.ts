@@ -5,7 +5,7 @@ import { createHmac } from "node:crypto";
 export interface Sealed {
   /** The style, so that one vendor's seals mean nothing to another. */
   readonly issuer: string;
-  /** The item's id; empty where the style has none. */
+  /** The item's id; empty if the style has none. */
   readonly id: string;
   readonly text: string;
 }
@@ -21,7 +21,7 @@ export function seal(sealed: Sealed): string {
   return `gAAAAAB${content}.${sign(sealed).slice(0, 43)}`;
 }
 
-/** What was sealed; `undefined` where a byte differs, or it is another issuer's. */
+/** What was sealed; `undefined` if a byte differs, or it is another issuer's. */
 export function unseal(opaque: string, issuer: string): Sealed | undefined {
   const content = /^gAAAAAB([\w-]+)\./.exec(opaque)?.[1];
   if (content === undefined) return undefined;

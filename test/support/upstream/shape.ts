@@ -8,7 +8,7 @@ export type Path = ReadonlyArray<string | number>;
 export class ShapeError extends Error {
   readonly kind: "unknown" | "missing" | "invalid";
   readonly path: Path;
-  /** The vendor's stable code, where the rule has one of its own. */
+  /** The vendor's stable code, if the rule has one of its own. */
   readonly code: string | undefined;
 
   constructor(kind: ShapeError["kind"], path: Path, message = "", code?: string) {

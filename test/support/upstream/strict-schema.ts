@@ -6,7 +6,7 @@ export interface SchemaDemands {
   readonly allRequired: boolean;
 }
 
-/** Why a schema cannot be followed strictly; `undefined`: it can. */
+/** Why a schema cannot be followed strictly; undefined if it can. */
 export function schemaFault(
   schema: unknown,
   demands: SchemaDemands,

@@ -12,7 +12,7 @@ export interface StrictStyle {
   readonly ownHeaders: readonly string[];
   /** What must not have reached a vendor of this style. */
   violationsOf(request: RecordedRequest): string[];
-  /** The answer that refuses a request; `undefined`: it is accepted. */
+  /** The answer that refuses a request; undefined if it is accepted. */
   refusalOf(request: RecordedRequest, rules: Rules): Behaviour | undefined;
   /** Answers as the conversation says. */
   readonly answer: Behaviour;
@@ -44,7 +44,7 @@ export interface StyleParts {
   readonly headers: Readonly<Record<string, string>>;
   /** The error for a path or credential that it does not know. */
   doorRefusal(request: RecordedRequest, rules: Rules): StyleError | undefined;
-  /** Throws ShapeError, or returns an error, where the body is not accepted. */
+  /** Throws ShapeError, or returns an error, if the body is not accepted. */
   check(request: RecordedRequest): StyleError | undefined;
   /** Says what is wrong with the shape. */
   messageOf(error: ShapeError): string;

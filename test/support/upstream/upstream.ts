@@ -39,7 +39,7 @@ export interface Upstream {
   readonly requests: readonly RecordedRequest[];
   /** What must never have reached a vendor but did. A test file ends with this empty. */
   readonly violations: readonly string[];
-  /** The newest request. Throws where there is none. */
+  /** The newest request. Throws if there is none. */
   last(): RecordedRequest;
   /** Resolves with the request number `count` (from 1) since the last {@link Upstream.clear}. */
   request(count: number): Promise<RecordedRequest>;
@@ -52,7 +52,7 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-/** The credential of simulations where the test names none. */
+/** The credential of simulations if the test names none. */
 export const vendorSecretDefault = "sk-vendor-canary-5e1c0ffee";
 
 /** Starts a simulation on a free port of 127.0.0.1. */

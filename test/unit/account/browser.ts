@@ -15,7 +15,7 @@ export interface Browser {
   readonly users: Client<typeof UserService>;
   /** Another service of the contract, with this browser's cookie. */
   client<S extends DescService>(service: S): Client<S>;
-  /** The cookie of the session, as it would be sent: `name=value`. `undefined`: none. */
+  /** The cookie of the session, as it would be sent: `name=value`. Undefined if there is none. */
   cookie: string | undefined;
   /** The cookie by which the browser is known after it has signed in, as it would be sent. */
   known: string | undefined;

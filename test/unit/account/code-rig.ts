@@ -7,7 +7,7 @@ import { CodePurpose, purposeOf } from "../../../src/account/code/limits.ts";
 import type { Sms } from "../../../src/account/sms/provider.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
-/** The most codes of a day, where a test does not say. */
+/** The most codes of a day, if a test does not say. */
 export const dailyMax = 40;
 
 /** Accounts, by any ids. */

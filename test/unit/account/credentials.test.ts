@@ -73,7 +73,7 @@ describe("a password", () => {
     expect(failure.code).toBe(ErrorCode.RATE_LIMIT_EXCEEDED);
     expect(failure.retryAfterSeconds).toBeGreaterThan(800);
     await site.pool.query("truncate sign_in_failure");
-    // Nor where all of them come at once, before any of them is known to be wrong.
+    // Nor if all of them come at once, before any of them is known to be wrong.
     const crowd = Array.from({ length: 14 }, () =>
       failureOf(site.browser().session.signInWithPassword(attempt)),
     );

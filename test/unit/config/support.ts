@@ -65,7 +65,7 @@ export function loadText(yaml: string | Uint8Array, options: TestOptions = {}): 
   });
 }
 
-/** The problems of a text; empty where it is valid. */
+/** The problems of a text; empty if it is valid. */
 export function problemsOf(
   yaml: string | Uint8Array,
   options: TestOptions = {},

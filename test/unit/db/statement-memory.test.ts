@@ -8,7 +8,7 @@ import { createTestDatabase } from "../../support/database.ts";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as (options?: { readonly type: "minor" }) => void;
 
-/** What only a full collection frees, in bytes. */
+/** What only a full collection frees. */
 function oldBytes(): number {
   return getHeapSpaceStatistics()
     .filter(({ space_name: name }) => name === "old_space" || name === "large_object_space")

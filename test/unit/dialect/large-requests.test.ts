@@ -100,8 +100,9 @@ it.each(rows)(
       const { user, system } = process.threadCpuUsage(start);
       return (user + system) / 1_000;
     };
-    // Eight times the size takes eight times as long, or up to 64 times where time grows with its square. Processor time comes
-    // in ticks of 4 ms, and the garbage of other tests may be collected in between: then once more.
+    // Eight times the size takes eight times as long, or up to 64 times if time grows with its
+    // square. Processor time comes in ticks of 4 ms, and the garbage of other tests may be
+    // collected in between: then once more.
     const growth = (to: (typeof vendors)[number]): number =>
       took(16_000, to) / Math.max(took(2_000, to), 8);
     for (const vendor of vendors) {

@@ -90,7 +90,7 @@ function clientsOf({ orm, pool }: Database) {
   };
 }
 
-/** The code that a call fails with; `undefined` where it succeeds. */
+/** The code that a call fails with; `undefined` if it succeeds. */
 export async function codeOf(call: Promise<unknown>): Promise<SentErrorCode | undefined> {
   try {
     await call;

@@ -1,4 +1,4 @@
-/** How long files say that they are: what is charged where a vendor does not tell. */
+/** How long files say that they are: what is charged if a vendor does not tell. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

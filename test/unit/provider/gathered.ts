@@ -8,7 +8,7 @@ import {
 import type { StreamDecoder } from "../../../src/dialect/codec.ts";
 import type { VendorBody } from "../../../src/provider/reply.ts";
 
-/** Reads a stream to its end. @throws where it fails, or has none */
+/** Reads a stream to its end. @throws if it fails, or has none */
 export async function gathered(decoder: StreamDecoder, body: VendorBody): Promise<Reply> {
   const events: GenerateEvent[] = [];
   while (await body.ready()) events.push(...decoder.push(body.take()));

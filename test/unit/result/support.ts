@@ -95,7 +95,7 @@ export async function openTestResults(
   };
 }
 
-/** All bytes of a stored file; throws where there are none. */
+/** All bytes of a stored file; throws if there are none. */
 export async function readBack(results: ResultFiles, token: string): Promise<Buffer> {
   const found = await results.find(token);
   if (found === undefined || found.expired) throw new Error(`no file behind ${token}`);

@@ -12,7 +12,8 @@ const vendors = one({ v: { tasks, maxInFlight: undefined, baseUrl: "" } });
 createTaskWorker(
   workerOptions(pool, {
     ...vendors,
-    // A dead process's tasks are free again soon; a living one keeps them also where the machine is busy.
+    // A dead process's tasks are free again soon; a living one keeps them also if the machine is
+    // busy.
     timings: { leaseMs: 1_500, heartbeatMs: 100, settleMs: 100 },
     failpoint(reached) {
       if (reached === point) killSelf();

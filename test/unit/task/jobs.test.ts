@@ -8,7 +8,7 @@ afterAll(() => tasks.close());
 
 const day = 24 * 60 * 60 * 1_000;
 
-/** A task of some days ago; where it ended, it did so a day later. */
+/** A task of some days ago; if it ended, it did so a day later. */
 async function insert(daysAgo: number, isEnded: boolean): Promise<string> {
   const hex = (Date.now() - daysAgo * day).toString(16).padStart(12, "0");
   const id = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-${isEnded ? "1" : "2"}00000000000`;

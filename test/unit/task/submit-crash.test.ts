@@ -58,7 +58,7 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
     await expect(gateway.submit(accountId, "order-10")).rejects.toMatchObject({
       meaning: { word: "insufficient_balance" },
     });
-    // A repetition is one also where no money is left.
+    // A repetition is one also if no money is left.
     expect(await gateway.submit(accountId, "order-9")).toMatchObject({ replayed: true });
     expect(await tasks.balance(accountId)).toEqual({ available: 50n, held: 100n });
     await tasks.expectClean();

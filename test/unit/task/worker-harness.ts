@@ -28,7 +28,7 @@ export interface TestTask {
   readonly params?: JsonObject;
   /** Default IMAGE. */
   readonly type?: ModelType;
-  /** Whether it costs what its vendor takes where it is cancelled. Default: not. */
+  /** Whether it costs what its vendor takes if it is cancelled. Default: not. */
   readonly isCancelBilled?: boolean;
 }
 
@@ -135,7 +135,7 @@ async function events(pool: Pool, id: string, kind: string) {
   return (await pool.query<{ state: string; detail: unknown }>(sql, [id, kind])).rows;
 }
 
-/** How long a test waits for what never happens, in milliseconds. */
+/** How long a test waits for what never happens. */
 const untilMs = 40_000;
 
 /** Asks again and again; the answers are what counts, not the time. */

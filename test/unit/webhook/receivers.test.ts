@@ -22,7 +22,7 @@ afterAll(() => webhooks.close());
 interface EndpointFacts {
   readonly failures: number;
   readonly probes: number;
-  /** Seconds until the next probe; `null`: the breaker is closed. */
+  /** Seconds until the next probe; null if the breaker is closed. */
   readonly openFor: number | null;
   readonly isDead: boolean;
 }

@@ -43,7 +43,7 @@ export function as(webhooks: Webhooks, caller: Caller): WebhookClient {
   return createClient(WebhookService, transport);
 }
 
-/** The code that a call fails with; `undefined` where it succeeds. */
+/** The code that a call fails with; `undefined` if it succeeds. */
 export async function codeOf(call: Promise<unknown>): Promise<number | undefined> {
   return call.then(
     () => undefined,

@@ -103,7 +103,7 @@ export class SpeechRequest extends AudioRequest {
 /** Longer audio is not kept for its length, which is then estimated. */
 const measuredBytesMax = 32 * 1024 * 1024;
 
-/** Audio, kept for its length where a second has a price. */
+/** Audio, kept for its length if a second has a price. */
 class SpeechAudio extends BytesRelay {
   readonly #characters: number;
   readonly #format: AudioFormat | undefined;
@@ -157,7 +157,7 @@ const textBytesPerSecondMax = 60;
 /** A recording, measured before its request is quoted. */
 interface Recording {
   readonly upload: Upload;
-  /** Its length in seconds; `undefined`: the file does not tell. */
+  /** Its length in seconds; undefined if the file does not tell. */
   readonly seconds: number | undefined;
 }
 
@@ -235,11 +235,11 @@ function recordingOf({ files }: Upload): { readonly bytes: number } {
 
 /** What was delivered, in the units that audio is charged by. */
 interface DeliveredAudio {
-  /** Its length; charged where a second has a price. */
+  /** Its length; charged if a second has a price. */
   readonly seconds: number;
   /** Whether the length is a measured one. */
   readonly isMeasured: boolean;
-  /** The tokens that count where the vendor reports none and tokens have a price. */
+  /** The tokens that count if the vendor reports none and tokens have a price. */
   readonly tokens: Pick<Usage, "inputTokens" | "outputTokens">;
   /** Further units. */
   readonly units?: UnitUsage;

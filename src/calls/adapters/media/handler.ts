@@ -124,7 +124,10 @@ interface TaskForms {
   readonly speech: ServeByTask;
 }
 
-/** The model's tasks; `undefined`: a vendor of its speaks OpenAI's form, or the pipeline refuses the request. */
+/**
+ * The model's tasks; undefined if a vendor of its speaks OpenAI's form, or the pipeline refuses the
+ * request.
+ */
 function taskModelOf(
   { request, upload }: MediaInput,
   { catalogue, upstream, tasks }: MediaOptions,

@@ -93,7 +93,9 @@ function imageFormOf(written: WrittenForm): ImageForm {
   return { ...(size && { size }), ...(quality && { quality }) };
 }
 
-/** Images are charged once they are there; their tokens are estimated where the vendor reports none. */
+/**
+ * Images are charged once they are there; their tokens are estimated if the vendor reports none.
+ */
 function meterImages(delivered: Delivered): Metered {
   const { images = 0 } = delivered.units ?? {};
   if (images === 0) return meterInput({ ...delivered, reported: undefined, isComplete: false });

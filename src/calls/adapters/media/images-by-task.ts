@@ -48,7 +48,7 @@ interface AskedImages {
   /** Whether images are changed instead of made. */
   readonly isEdit: boolean;
   readonly isBase64: boolean;
-  /** As requested; `auto` where the model chooses. */
+  /** As requested; `auto` if the model chooses. */
   readonly form: Readonly<Record<"size" | "quality" | "background", string>>;
 }
 
@@ -111,8 +111,10 @@ function streamImages(accepted: AcceptedMedia<AskedImages>, sink: Sink<Buffer>):
   });
 }
 
-/** The tokens of a result, in OpenAI's form; zeros where its vendor reports none. Vendors do not tell the tokens of images
- * in the input from those of texts. */
+/**
+ * The tokens of a result, in OpenAI's form; zeros if its vendor reports none. Vendors do not tell
+ * the tokens of images in the input from those of texts.
+ */
 function imageUsage({ inputTokens, outputTokens }: MediaResult) {
   return {
     input_tokens: inputTokens,

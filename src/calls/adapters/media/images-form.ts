@@ -92,14 +92,14 @@ async function dataUrlOf({ name, bytes, readAt }: UploadedFile): Promise<string>
   throw invalid(name, `"${name}" must be a PNG, JPEG or WebP image`);
 }
 
-/** A text field. @throws GatewayError INVALID_REQUEST where it is missing or blank */
+/** A text field. @throws GatewayError INVALID_REQUEST if it is missing or blank */
 export function requiredField(upload: Upload, name: string): string {
   const value = upload.field(name)?.trim() ?? "";
   if (value !== "") return value;
   throw invalid(name, `"${name}" is missing: send a field of that name with a text`);
 }
 
-/** A flag; false where it is absent. @throws GatewayError INVALID_REQUEST */
+/** A flag; false if it is absent. @throws GatewayError INVALID_REQUEST */
 export function flagField(upload: Upload, name: string): boolean {
   const value = upload.field(name) ?? "false";
   if (value === "true" || value === "false") return value === "true";

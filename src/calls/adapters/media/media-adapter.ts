@@ -24,10 +24,10 @@ import { type PlannedRoute } from "../../../routing/planned-route.ts";
 import { type PreparedCall } from "../../../routing/prepared-call.ts";
 import type { Upload } from "./upload.ts";
 
-/** A request, and its form where it has one. */
+/** A request, and its form if it has one. */
 export interface MediaInput {
   readonly request: ExchangeMediaRequest;
-  /** Absent: the body is JSON. */
+  /** Absent if the body is JSON. */
   readonly upload?: Upload | undefined;
 }
 

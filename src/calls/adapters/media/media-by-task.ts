@@ -58,7 +58,10 @@ export interface AcceptedMedia<Asked> {
   readonly reportCost: boolean;
   /** Headers of the reply that tell how the request was accepted. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Waits for the result. A task whose client disconnects is cancelled, where its vendor can. @throws GatewayError */
+  /**
+   * Waits for the result. A task whose client disconnects is cancelled, if its vendor can. @throws
+   * GatewayError
+   */
   result(): Promise<MediaResult>;
 }
 

@@ -6,7 +6,10 @@ import type { ModelConfig } from "../../../config/config.ts";
 
 /** Runs requests for images or speech as tasks of their models. */
 export interface MediaTasks {
-  /** The task parameters of a model; `undefined`: none of its vendors makes images or audio as tasks. */
+  /**
+   * The task parameters of a model; undefined means none of its vendors makes images or audio as
+   * tasks.
+   */
   find(model: ModelConfig): MediaTaskModel | undefined;
   /**
    * Accepts a task, durably, with its hold.
@@ -42,7 +45,7 @@ export interface MediaTaskStart {
   readonly model: ModelConfig;
   /** Checked parameters. */
   readonly params: JsonObject;
-  /** Requests with the same key start one task; `undefined`: each request starts one. */
+  /** Requests with the same key start one task; undefined if each request starts one. */
   readonly idempotencyKey: string | undefined;
 }
 
@@ -70,6 +73,6 @@ export interface TaskFile {
   /** Its public address, until it expires. */
   readonly url: string;
   readonly contentType: string;
-  /** Reads the file. @throws GatewayError where it cannot be read */
+  /** Reads the file. @throws GatewayError if it cannot be read */
   read(): Promise<Buffer>;
 }

@@ -30,11 +30,11 @@ export interface UploadedFile {
 
 /** A request with files. Close it: that frees its disk space. */
 export interface Upload {
-  /** Why it cannot be used; `undefined`: it can. */
+  /** Why it cannot be used; undefined if it can. */
   readonly problem: GatewayError | undefined;
-  /** A text field; `undefined`: there is none. */
+  /** A text field; undefined if there is none. */
   field(name: string): string | undefined;
-  /** Text fields in all, in bytes. */
+  /** Text fields in all. */
   readonly fieldBytes: number;
   readonly fieldNames: readonly string[];
   readonly files: readonly UploadedFile[];
@@ -137,8 +137,9 @@ class FormUpload implements Upload {
         else this.#addField(name, value);
       });
       parser.on("file", (name: string | undefined, file, fileName, _encoding, type) => {
-        // The parser itself says so where a form ends in a file. The file says it too, which ends the process where nobody
-        // listens: one without a name, or one that waits for the files before it.
+        // The parser itself says so where a form ends in a file. The file says it too, which ends
+        // the process if nobody listens: one without a name, or one that waits for the files before
+        // it.
         file.on("error", () => {});
         if (name === undefined) {
           file.resume();
@@ -151,8 +152,8 @@ class FormUpload implements Upload {
         this.#writing.catch(reject);
       });
     });
-    // Reported below, also where feeding fails first. What comes behind a refusal is not read: nobody would take it from the
-    // parser.
+    // Reported below, also if feeding fails first. What comes behind a refusal is not read: nobody
+    // would take it from the parser.
     const refused = new AbortController();
     ended.catch(() => refused.abort());
     const feeding = this.#feed(parser, { pieces, ownsPieces, refused: refused.signal });
@@ -258,10 +259,10 @@ function quoted(name: string): string {
   return name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
 }
 
-/** How much is kept in memory before it is written, in bytes: a file for less costs more than it saves. */
+/** How much is kept in memory before it is written: a file for less costs more than it saves. */
 const memoryBytesMax = 1024 * 1024;
 
-/** How much of the temporary file is read at once, in bytes. */
+/** How much of the temporary file is read at once. */
 const readBytes = 512 * 1024;
 
 /**
@@ -287,7 +288,10 @@ class UploadStore {
     this.#folder = folder;
   }
 
-  /** Tells that the memory of a piece of the request is needed here only; it is freed where it has nothing but the piece. */
+  /**
+   * Tells that the memory of a piece of the request is needed here only; it is freed if it has
+   * nothing but the piece.
+   */
   mayFree({ buffer, byteLength }: Uint8Array): void {
     if (byteLength === buffer.byteLength) this.#freeable.add(buffer);
   }
@@ -329,7 +333,10 @@ class UploadStore {
     }
   }
 
-  /** Also closes a file that is being opened: V8 would end the process where it finds an open one without an owner. */
+  /**
+   * Also closes a file that is being opened: V8 would end the process if it finds an open one
+   * without an owner.
+   */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#kept = [];
@@ -353,12 +360,15 @@ class UploadStore {
     this.#kept = [];
     this.#keptBytes = 0;
     const { bytesWritten } = await handle.writev(kept);
-    // The system writes less than it is given only where the disk is full.
+    // The system writes less than it is given only if the disk is full.
     if (bytesWritten < bytes) throw noRoom(undefined);
     for (const { buffer } of kept) this.#written(buffer);
   }
 
-  /** Frees the memory before this one, where all of it is written: the parts of a piece come one after the other. */
+  /**
+   * Frees the memory before this one, if all of it is written: the parts of a piece come one after
+   * the other.
+   */
   #written(memory: ArrayBufferLike): void {
     const last = this.#last;
     if (memory === last || !this.#freeable.has(memory)) return;
@@ -367,7 +377,7 @@ class UploadStore {
   }
 }
 
-/** The error where the temporary file cannot be written. */
+/** The error if the temporary file cannot be written. */
 function noRoom(cause: unknown): GatewayError {
   return new GatewayError(
     ErrorCode.SERVICE_UNAVAILABLE,

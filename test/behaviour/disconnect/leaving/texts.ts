@@ -60,7 +60,7 @@ export function tokensOf(pieces: readonly Piece[]): number {
   return pieces.reduce((sum, { tokens }) => sum + tokens, 0);
 }
 
-/** The tokens of a text as a whole: fewer than those of its pieces where a word was cut. */
+/** The tokens of a text as a whole: fewer than those of its pieces if a word was cut. */
 export function countOf(pieces: readonly Piece[]): number {
   return encode(pieces.map(({ text }) => text).join("")).length;
 }

@@ -11,7 +11,7 @@ import { type Fixture, useGateway } from "../../harness.ts";
 
 /** Ready from `beforeAll` on. */
 export interface StateFixture extends Fixture {
-  /** Writes where the gateway reads. */
+  /** Writes if the gateway reads. */
   readonly store: ResponseStore;
   readonly keeper: Keeper;
 }

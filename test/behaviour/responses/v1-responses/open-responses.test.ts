@@ -64,7 +64,7 @@ const requests: Readonly<Record<string, Json>> = {
       message("user", "What is my name?"),
     ],
   },
-  // The simulated vendors call a tool where the text says so.
+  // The simulated vendors call a tool if the text says so.
   "a tool": { input: [message("user", "call get_weather for San Francisco")], tools: [weather] },
 };
 

@@ -11,7 +11,7 @@ export interface Client {
   readonly socket: WebSocket;
   /** Sends a `response.create` with these members, or what is given as text. */
   create(members: Readonly<Record<string, unknown>>): void;
-  /** The next message; rejects where the connection closes before. */
+  /** The next message; rejects if the connection closes before. */
   next(): Promise<Message>;
   /** Messages until one of this type, or an error, which is the last. */
   until(...types: readonly string[]): Promise<Message[]>;
@@ -28,7 +28,7 @@ export function closeClients(): void {
   });
 }
 
-/** Connects. Rejects where the handshake is refused. */
+/** Connects. Rejects if the handshake is refused. */
 export async function connect(
   gatewayUrl: string,
   key: string,

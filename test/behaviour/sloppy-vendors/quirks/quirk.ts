@@ -17,9 +17,9 @@ export interface Quirk {
   readonly about?: string | readonly string[];
   /** Whether it can show in the conversation. Default: always. */
   readonly suits?: (of: Conversation) => boolean;
-  /** Changes the events of a stream. Absent: streams do not show it. */
+  /** Changes the events of a stream. Absent if streams do not show it. */
   readonly stream?: (events: readonly Json[], of: Conversation) => readonly Json[];
-  /** Changes a whole reply. Absent: whole replies do not show it. */
+  /** Changes a whole reply. Absent means whole replies do not show it. */
   readonly whole?: (reply: Json, of: Conversation) => Json;
   /** Changes the text of a stream. */
   readonly streamText?: (text: string) => string;

@@ -30,14 +30,14 @@ export interface Answer {
   readonly refusal?: string;
   /** Why it ended, in the words of the client's style. */
   readonly finish?: string | null | undefined;
-  /** Tokens; `undefined` where the client shows none. */
+  /** Tokens; `undefined` if the client shows none. */
   readonly usage?: { readonly input: number; readonly output: number } | undefined;
 }
 
 /** A failure, as the client raises it. */
 export interface Failure {
   readonly status: number | undefined;
-  /** The stable code; `undefined` where the client does not show it. */
+  /** The stable code; `undefined` if the client does not show it. */
   readonly code: string | undefined;
 }
 

@@ -21,7 +21,10 @@ export const localTools: readonly LocalTool[] = [
   { name: "clock", description: "Tells the time", run: ({ city }) => `12:00 in ${city}` },
 ];
 
-/** Runs a tool that was called, its arguments as JSON text. Throws where there is none, or they do not fit. */
+/**
+ * Runs a tool that was called, its arguments as JSON text. Throws if there is none, or they do not
+ * fit.
+ */
 export function runTool(name: string, args: string | { readonly city: string }): string {
   const tool = localTools.find((one) => one.name === name);
   if (tool === undefined) throw new Error(`no tool ${name}`);

@@ -1,4 +1,7 @@
-/** `n` of chat completions where the vendor speaks another style: as candidates of Gemini, else refused. */
+/**
+ * `n` of chat completions if the vendor speaks another style: as candidates of Gemini, else
+ * refused.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type NativeGateway, startGeminiGateway } from "../../native/gemini-gateway.ts";
 import { modelOf, useStyleGateway } from "../../../support/style-gateway.ts";

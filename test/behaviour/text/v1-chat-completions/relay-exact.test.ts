@@ -117,7 +117,7 @@ function withModel(model: string | undefined, rest: readonly MemberText[]): Memb
   return model === undefined ? [...rest] : [['"model"', model], ...rest];
 }
 
-/** What the client must get: the public name where the vendor wrote a string. */
+/** What the client must get: the public name if the vendor wrote a string. */
 function restored(list: readonly MemberText[]): MemberText[] {
   return list.map(([name, text]) =>
     name === '"model"' && text.startsWith('"') ? [name, `"${publicModel}"`] : [name, text],

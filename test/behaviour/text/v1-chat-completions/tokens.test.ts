@@ -1,4 +1,6 @@
-/** Tokens that nobody reported: counted where the model's tokenizer is public, and only where it decides. */
+/**
+ * Tokens that nobody reported: counted if the model's tokenizer is public, and only if it decides.
+ */
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, it } from "vitest";
 import { UsageSource } from "../../../../gen/uas/type/v1/usage_pb.ts";

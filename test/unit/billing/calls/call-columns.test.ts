@@ -13,7 +13,10 @@ beforeAll(async () => {
 
 afterAll(() => billing.close());
 
-/** Holds for each record and settles them in one batch; `null`: a settlement without a record. Returns what is stored. */
+/**
+ * Holds for each record and settles them in one batch; null for a settlement without a record.
+ * Returns what is stored.
+ */
 async function store(records: readonly (Partial<CallRow> | null)[]) {
   const accountId = await billing.account(1_000_000n);
   const calls = records.map((rest) => ({ id: newId(), rest }));

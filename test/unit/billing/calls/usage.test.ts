@@ -79,7 +79,7 @@ describe("the usage of an account", () => {
       { numRuns: 100 },
     );
     await billing.expectClean();
-    // It has been where it hurts.
+    // It has been if it hurts.
     expect(await billing.count("call", "ending = 9")).toBeGreaterThan(10);
     expect(await billing.count("ledger_entry", "kind = 6")).toBeGreaterThan(10);
   });

@@ -231,8 +231,8 @@ const beside = 4;
 const groupsPerAudit = 20;
 
 /**
- * Runs `numRuns` sequences of commands, each on a fresh account, and audits the books. Throws with the seed and
- * the shortest counterexample where one fails.
+ * Runs `numRuns` sequences of commands, each on a fresh account, and audits the books. Throws with
+ * the seed and the shortest counterexample if one fails.
  *
  * @param seed repeats a run. Default: of chance; printed at a failure.
  */

@@ -13,7 +13,7 @@ test("R-MON-2, R-MON-3, R-MON-5, R-MON-6, R-MON-7, R-MON-9, R-KEY-4: the ledger 
   timeout: 400_000,
 }, async () => {
   await checkLedger(billing, runs);
-  // It has been where it hurts: charges, sweeps, corrections of the customer's part, growth, keys.
+  // It has been if it hurts: charges, sweeps, corrections of the customer's part, growth, keys.
   expect(await billing.count("hold", "state = 2")).toBeGreaterThan(runs / 2);
   expect(await billing.count("hold", "state = 4")).toBeGreaterThan(runs / 2);
   expect(await billing.count("ledger_entry", "kind = 6 and account = 1")).toBeGreaterThan(0);

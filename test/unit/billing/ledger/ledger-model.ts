@@ -7,7 +7,7 @@ export type Op =
       readonly kind: "extend";
       readonly slot: number;
       readonly nanos: bigint;
-      /** What the call would cost if it ended now; `undefined`: not told. */
+      /** What the call would cost if it ended now; undefined if not told. */
       readonly checkpoint: bigint | undefined;
     }
   | { readonly kind: "settle"; readonly slot: number; readonly nanos: bigint };
@@ -69,7 +69,7 @@ export class ModelAccount {
     for (const [, hold] of gone) hold.state = "swept";
   }
 
-  /** Returns whether it was booked or replayed; `undefined`: refused. */
+  /** Returns whether it was booked or replayed; undefined means refused. */
   book(reference: string, amount: bigint, slot?: number): "booked" | "replayed" | undefined {
     const content = `${amount} ${slot ?? ""}`;
     const old = this.bookings.get(reference);

@@ -15,7 +15,7 @@ const heartbeatMs = 1 << 30;
 export class Stage {
   readonly pool: Pool;
   readonly proxy: FaultProxy;
-  /** Replaced where the process dies. */
+  /** Replaced if the process dies. */
   ledger: LedgerWriter;
   readonly other: LedgerWriter;
 

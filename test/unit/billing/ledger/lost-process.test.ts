@@ -33,7 +33,7 @@ describe("processes that are lost", () => {
       pool: billing.pool,
       ...(nodeId !== undefined && { nodeId }),
     }).recoverHolds();
-  /** A hold of a process that has died since, with a checkpoint where `cost` is given. */
+  /** A hold of a process that has died since, with a checkpoint if `cost` is given. */
   const lost = async (
     accountId: string,
     amountNanos: bigint,

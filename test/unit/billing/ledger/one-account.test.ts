@@ -67,7 +67,10 @@ async function setBudgets({ accountId, keyId }: typeof own): Promise<void> {
   }
 }
 
-/** Whether a row is of the account of the tests, by its table, where it is not told by a column `account_id`. */
+/**
+ * Whether a row is of the account of the tests, by its table, if it is not told by a column
+ * `account_id`.
+ */
 const ownRows: Readonly<Record<string, string>> = {
   account: "is_own(id)",
   hold_checkpoint: "is_own((select account_id from open_hold h where h.id = hold_id))",
@@ -123,7 +126,7 @@ async function watchRows(): Promise<void> {
   }
 }
 
-/** The tables and their conditions. @throws where it is not known whose a table's rows are */
+/** The tables and their conditions. @throws if it is not known whose a table's rows are */
 async function policies(): Promise<(readonly [table: string, condition: string])[]> {
   const { rows } = await billing.pool.query<{ name: string; parent: string; has_account: boolean }>(
     `select c.relname as name, coalesce(p.relname, c.relname) as parent, a.attname is not null as has_account

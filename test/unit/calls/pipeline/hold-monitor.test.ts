@@ -64,7 +64,7 @@ class Scene {
     void this.wait(tokens);
   }
 
-  /** As {@link come}. @returns until when nothing more is to be read; `undefined`: read on */
+  /** As {@link come}. @returns until when nothing more is to be read; undefined means read on */
   wait(tokens: number): Promise<void> | undefined {
     this.reply.textBytes = tokens * 4;
     return this.hold.onRead();

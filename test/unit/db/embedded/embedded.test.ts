@@ -87,7 +87,7 @@ async function query(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
-/** The process id in the server's mark; `undefined` where no server runs. */
+/** The process id in the server's mark; `undefined` if no server runs. */
 function serverPid(): number | undefined {
   const mark = join(dataDir, "postgres", "postmaster.pid");
   return fs.existsSync(mark) ? Number(fs.readFileSync(mark, "utf8").split("\n")[0]) : undefined;

@@ -9,7 +9,9 @@ import { messages } from "../../../../src/dialect/messages/dialect.ts";
 import { responses } from "../../../../src/dialect/responses/dialect.ts";
 import { GatewayError } from "../../../../src/core/errors.ts";
 
-/** The member that is refused, whether the body's outline is known or not; empty: none. */
+/**
+ * The member that is refused, whether the body's outline is known or not; empty if there is none.
+ */
 function refused(guard: Guard | undefined, body: unknown, isVerified = true): string {
   const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
   const searched = paramOf(() => guard?.(bytes, { isVerified }));

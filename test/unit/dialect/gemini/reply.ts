@@ -9,7 +9,7 @@ export interface ChunkOptions {
   readonly usage?: object;
 }
 
-/** Usage where the test says nothing. */
+/** Usage if the test says nothing. */
 export const counts = { promptTokenCount: 9, candidatesTokenCount: 4, totalTokenCount: 13 };
 
 /** A whole reply, or one chunk of a stream. */

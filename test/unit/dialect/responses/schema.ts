@@ -170,7 +170,7 @@ const ajv = new Ajv2020({ allErrors: true, strict: false });
 const isResponse = ajv.compile(response);
 const isEvent = ajv.compile(event);
 
-/** What a response lacks, one line for each fault; empty: nothing. */
+/** What a response lacks, one line for each fault; empty if there is nothing. */
 export function faultsOfResponse(body: unknown): string[] {
   return isResponse(body) ? [] : faults(isResponse.errors);
 }

@@ -87,7 +87,7 @@ const read: Readonly<Record<Vendor, (json: string) => Record<keyof Written, stri
   }),
 };
 
-/** A schema with JSON of any spelling where schemas have values: the vendor gets all of it. */
+/** A schema with JSON of any spelling if schemas have values: the vendor gets all of it. */
 const schema = fc.record({ value: anyJson, members: anyObject }).map(({ value, members }) => {
   const write = (form: keyof SpelledJson): string =>
     `{"type":"object","additionalProperties":false,"properties":{"a":{"enum":[${value[form]}],"default":${members[form]}}},"examples":[${members[form]}],"maximum":1E400}`;

@@ -58,8 +58,8 @@ describe.each(ways)("$caller from $vendor", ({ caller, vendor }) => {
         const got = await accumulatedOf(caller, before + after);
         const { input, ...rest } = delivered(caller, before);
         expect(got, `after ${count} events`).toMatchObject(rest);
-        // What had waited for another part to end comes with the stop; and the empty object of a call of
-        // which no input came, where clients parse it.
+        // What had waited for another part to end comes with the stop; and the empty object of a
+        // call of which no input came, if clients parse it.
         expect(got.inputs.join("")).toBe(delivered(caller, before + after).input);
         expect(got.inputs.join("").startsWith(input)).toBe(true);
         expect(got).toMatchObject({ stop: stopWords[caller], outputTokens: 12 });

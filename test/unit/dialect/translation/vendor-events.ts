@@ -59,7 +59,7 @@ const requests: Readonly<Record<Vendor, (text: string) => Record<string, unknown
   }),
 };
 
-/** What a vendor streams where it is asked `text`: each event on its own. */
+/** What a vendor streams if it is asked `text`: each event on its own. */
 export async function vendorEvents(vendor: Vendor, text: string): Promise<string[]> {
   const json = requests[vendor](text) as ChatBody;
   const pieces: Buffer[] = [];

@@ -14,7 +14,7 @@ export interface Adapter {
   readonly least: JsonObject;
   /** One of all of them. */
   readonly most: JsonObject;
-  /** Parameters that the vendor's filter does not like. Absent: it says so only later. */
+  /** Parameters that the vendor's filter does not like. Absent if it says so only later. */
   readonly forbidden?: JsonObject;
   /** What `extra` may not have. */
   readonly closed: readonly string[];

@@ -12,7 +12,7 @@ export interface TaskArrived {
   /** Path and query, as on the wire. */
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
-  /** `undefined`: it has no body. */
+  /** Undefined if it has no body. */
   readonly json: JsonObject | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface SimulatedVendor {
   close(): Promise<void>;
 }
 
-/** Starts one; `answer` is how it behaves where nothing goes wrong. */
+/** Starts one; `answer` is how it behaves if nothing goes wrong. */
 export async function startVendor(
   answer: (request: TaskArrived, origin: string) => TaskAnswer,
 ): Promise<SimulatedVendor> {
@@ -123,7 +123,7 @@ function follows(value: unknown, rule: Rule): boolean {
   return typeof value === rule && value !== null;
 }
 
-/** A member's text; empty where it is none. */
+/** A member's text; empty if it is none. */
 export function textIn(value: unknown): string {
   return typeof value === "string" ? value : "";
 }

@@ -122,7 +122,7 @@ test("a vendor that answers a submit with its result is not polled", async () =>
   const v = vendor({ submit: () => Promise.resolve({ done: outcome }) });
   tasks.work(one({ v }));
   const [row] = await tasks.ended([id]);
-  // It made seven where one was asked for and held: the customer pays for what was held.
+  // It made seven if one was asked for and held: the customer pays for what was held.
   expect(row).toMatchObject({
     state: "completed",
     cost: "100",

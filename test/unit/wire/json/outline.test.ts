@@ -89,7 +89,7 @@ describe("R-ERR-7: the scanner accepts exactly what JSON.parse accepts", () => {
           const whole = JSON.stringify(value);
           const at = change.at % (whole.length + 1);
           const text = whole.slice(0, at) + change.insert + whole.slice(at + change.drop);
-          // Members that appear twice are told twice, where JSON.parse keeps the last.
+          // Members that appear twice are told twice, if JSON.parse keeps the last.
           const result = scanned(text);
           const unique = result === "refused" ? result : [...new Map(result)];
           expect(sorted(unique)).toEqual(sorted(parsed(text)));
