@@ -6,7 +6,8 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ErrorCode, ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
+import { ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { ErrorCode, ErrorCodeSchema, ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
 
 export { ErrorCode };
 
@@ -274,13 +275,37 @@ export function internalError(cause: unknown): GatewayError {
   return new GatewayError(ErrorCode.INTERNAL_ERROR, text, { cause });
 }
 
-/** Converts the error for an RPC, with exactly one ErrorDetail. */
+/** `domain` of the ErrorInfo of every error. */
+const errorDomain = "uas";
+
+/**
+ * Converts the error for an RPC, with exactly one ErrorDetail. Its contents are repeated in Google's ErrorInfo and
+ * RetryInfo, which gRPC libraries and proxies read without knowing the contract.
+ */
 export function toRpcError(error: GatewayError): ConnectError {
   const { code, param = "", retryAfterSeconds, metadata, meaning } = error;
-  const value = create(ErrorDetailSchema, { code, param, metadata });
-  if (retryAfterSeconds !== undefined) value.retryDelay = durationFromMs(retryAfterSeconds * 1_000);
-  const detail = { desc: ErrorDetailSchema, value };
-  return new ConnectError(error.message, meaning.rpc, undefined, [detail], error);
+  const retry = retryAfterSeconds !== undefined && {
+    retryDelay: durationFromMs(retryAfterSeconds * 1_000),
+  };
+  const info = {
+    reason: reasonOf(code),
+    domain: errorDomain,
+    metadata: { ...metadata, ...(param !== "" && { param }) },
+  };
+  const details = [
+    {
+      desc: ErrorDetailSchema,
+      value: create(ErrorDetailSchema, { code, param, metadata, ...retry }),
+    },
+    { desc: ErrorInfoSchema, value: create(ErrorInfoSchema, info) },
+    ...(retry ? [{ desc: RetryInfoSchema, value: create(RetryInfoSchema, retry) }] : []),
+  ];
+  return new ConnectError(error.message, meaning.rpc, undefined, details, error);
+}
+
+/** The name of a code without its prefix: `INSUFFICIENT_BALANCE`. */
+function reasonOf(code: SentErrorCode): string {
+  return ErrorCodeSchema.value[code]?.localName ?? "";
 }
 
 /** Codes for Connect's own errors, which carry no ErrorDetail. */

@@ -4,6 +4,7 @@ import { Code, createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
 import { ErrorDetailSchema } from "../../../gen/uas/error/v1/error_pb.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 import { publicModel } from "../../support/gateway.ts";
@@ -82,6 +83,9 @@ describe.each(ways)("%s by %s", (at, protocol) => {
         const { error, told } = await failureOf(call());
         expect(error.code).toBe(Code.NotFound);
         expect(error.findDetails(ErrorDetailSchema)).toHaveLength(1);
+        expect(error.findDetails(ErrorInfoSchema)).toMatchObject([
+          { reason: "MODEL_NOT_FOUND", domain: "uas", metadata: { param: "model" } },
+        ]);
         expect(told).toMatchObject({ code: ErrorCode.MODEL_NOT_FOUND, param: "model" });
         expect(error.metadata.get("x-request-id")).toBe(id);
       }

@@ -1,5 +1,5 @@
 /** `@grpc/grpc-js` on the plain proto files: a client that shares no code with the server. */
-import { fromBinary } from "@bufbuild/protobuf";
+import { type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { AnySchema, anyUnpack } from "@bufbuild/protobuf/wkt";
 import * as grpc from "@grpc/grpc-js";
@@ -104,19 +104,27 @@ function methodOf(path: string): MethodDefinition<object, object> {
   return method;
 }
 
-/** The details that an error carries: `google.rpc.Status` in a trailer, read by hand. */
+/** The details of our own that an error carries. */
 export function detailsOf(error: grpc.ServiceError): ErrorDetail[] {
+  return detailsOfType(error, ErrorDetailSchema);
+}
+
+/** The details of a type that an error carries: `google.rpc.Status` in a trailer, read by hand. */
+export function detailsOfType<Desc extends DescMessage>(
+  error: grpc.ServiceError,
+  schema: Desc,
+): MessageShape<Desc>[] {
   const [status] = error.metadata.get("grpc-status-details-bin");
   if (!Buffer.isBuffer(status)) return [];
   const reader = new BinaryReader(status);
-  const details: ErrorDetail[] = [];
+  const details: MessageShape<Desc>[] = [];
   while (reader.pos < reader.len) {
     const [field, type] = reader.tag();
     if (field !== 3) {
       reader.skip(type, field);
       continue;
     }
-    const detail = anyUnpack(fromBinary(AnySchema, reader.bytes()), ErrorDetailSchema);
+    const detail = anyUnpack(fromBinary(AnySchema, reader.bytes()), schema);
     if (detail) details.push(detail);
   }
   return details;

@@ -1,11 +1,12 @@
 /** The internal listener as `@grpc/grpc-js` sees it. */
 import * as grpc from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ErrorInfoSchema, RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 import { publicModel } from "../../support/gateway.ts";
 import { answer, failure, flood, hang } from "../../support/upstream/behaviour.ts";
-import { detailsOf, GrpcClient, type Message, refusalOf } from "./grpc-client.ts";
+import { detailsOf, detailsOfType, GrpcClient, type Message, refusalOf } from "./grpc-client.ts";
 import { bearer, demoModel, exchangeOf, operatorToken, useGateway } from "./harness.ts";
 
 const fixture = useGateway();
@@ -234,6 +235,10 @@ describe("Exchange", () => {
     expect(error && detailsOf(error)).toMatchObject([
       { code: ErrorCode.INSUFFICIENT_BALANCE, metadata: { available: "0.000000001" } },
     ]);
+    expect(error && detailsOfType(error, ErrorInfoSchema)).toMatchObject([
+      { reason: "INSUFFICIENT_BALANCE", domain: "uas", metadata: { available: "0.000000001" } },
+    ]);
+    expect(error && detailsOfType(error, RetryInfoSchema)).toEqual([]);
   });
 
   it("hands on the vendor's retry-after in the detail", async () => {
@@ -244,6 +249,9 @@ describe("Exchange", () => {
     );
     expect(error?.code).toBe(grpc.status.RESOURCE_EXHAUSTED);
     expect(error && detailsOf(error)).toMatchObject([{ retryDelay: { seconds: 17n } }]);
+    expect(error && detailsOfType(error, RetryInfoSchema)).toMatchObject([
+      { retryDelay: { seconds: 17n } },
+    ]);
   });
 
   it("R-TXT-9: a cancelled call stops the vendor and is recorded as client_gone", async () => {
