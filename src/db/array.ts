@@ -11,7 +11,7 @@ export type MemberType = "uuid" | "bigint" | "integer" | "text" | "timestamptz";
 /**
  * Encodes an array.
  *
- * @param pick gives each member: an id, digits, a number, a text; `undefined`: null
+ * @param pick returns each member: an id, digits, a number or a text. Undefined becomes null
  */
 export type EncodeArray = <T>(
   type: MemberType,
@@ -36,8 +36,9 @@ function quoted(text: string): string {
 }
 
 /**
- * An array as the binary form of the protocol: a header, then each member with its length. Members that have no such form,
- * such as a malformed id, are left to PostgreSQL as text: it refuses them with a reason.
+ * An array in the binary form of the protocol: a header, then each member with its length. Members
+ * without such a form, for example a malformed id, are sent to PostgreSQL as text: it refuses them
+ * with a reason.
  */
 export const binaryArray: EncodeArray = (type, items, pick) => {
   if (type === "text") return binaryTexts(items, pick);
@@ -145,7 +146,7 @@ function writeInteger(buffer: Buffer, member: string | number, at: number): bool
 /** Numbers with so many digits are exact as a number of JavaScript. */
 const exactDigits = 15;
 
-/** One more than the largest number of 32 bits. */
+/** One more than the largest 32-bit number. */
 const low = 2 ** 32;
 
 function writeBigint(buffer: Buffer, member: string | number, at: number): boolean {

@@ -28,23 +28,28 @@ import { type Log, type OpenOptions, waitMsDefault, connect, codeOf } from "./fi
 export interface Database {
   /** For everything but the hot path. Fork the entity manager for each piece of work. */
   readonly orm: MikroORM;
-  /** For prepared SQL of keys, accounts and the call log. The ledger has connections of its own. */
+  /** For prepared SQL of keys, accounts and the call log. The ledger has separate connections. */
   readonly pool: Pool;
   /** For prepared SQL of tasks, of native jobs, and of what calls leave: stored responses, files, webhooks. Whoever is
    * blocked by a lock on these tables keeps no connection of {@link pool}. */
   readonly taskPool: Pool;
   /** For background jobs, whose statements may take long. */
   readonly jobPool: Pool;
-  /** Where it is, for connections of one's own (ledger, listener). Contains a password: never log it. */
+  /**
+   * The address, for separate connections (ledger, listener). Contains a password: never log it.
+   */
   readonly url: DatabaseAddress;
   /** Closes every connection opened here. */
   close(): Promise<void>;
 }
 
-/** How many connections the ORM, and each pool of callers, may open. */
+/** Maximum number of connections of the ORM, and of each pool of callers. */
 const poolMax = 6;
 
-/** How many connections background jobs may open: an audit keeps two for minutes, and recovery must not wait for it. */
+/**
+ * Maximum number of connections of background jobs: an audit uses two for minutes, and recovery
+ * must not wait for it.
+ */
 const jobPoolMax = 3;
 
 const silent: Log = { info: () => {}, warn: () => {} };
@@ -80,10 +85,10 @@ export function ormOptions(address: DatabaseAddress, users: PoolUsers = "callers
 /**
  * Opens the database and brings its schema up to date.
  *
- * @param options.log gets a line for every migration, and one where the server has to be waited for.
- * Default: none.
- * @throws where the server cannot be reached or used, or its schema is newer than this program; the
- * message says what to do.
+ * @param options.log receives a line for every migration, and one if the server does not answer at
+ * once. None by default
+ * @throws if the server cannot be reached or used, or its schema is newer than this program; the
+ * message says what to do
  */
 export async function openDatabase(
   url: DatabaseAddress,
@@ -129,27 +134,31 @@ async function createDatabase(server: DatabaseServer): Promise<Database> {
 /** The lock that keeps two processes from migrating at once: any fixed number. */
 export const migrationLock = 0x7561_735f;
 
-/** How long a process waits for another that migrates, in milliseconds: one that rewrites a large table takes long. */
+/**
+ * Maximum wait for another process that migrates: a migration that rewrites a large table takes
+ * long.
+ */
 const migrationWaitMs = 60 * 60 * 1_000;
 
 /** The SQLSTATE of a lock that was not free in time. */
 const lockNotAvailable = "55P03";
 
 interface MigrateOptions {
-  /** One of its own: the lock lasts as long as it does, also when this process dies. */
+  /** A separate connection: the lock lasts as long as it does, also if this process dies. */
   readonly connection: Client;
-  /** Where {@link MigrateOptions.connection} leads. */
+  /** The address of {@link MigrateOptions.connection}. */
   readonly address: DatabaseAddress;
   readonly log: Log;
-  /** How long to wait for another process that migrates, in milliseconds. Default an hour. */
+  /** Maximum wait for another process that migrates. Default one hour. */
   readonly waitMs?: number;
 }
 
 /**
- * Applies the migrations that are missing. MikroORM's migrator takes no lock of its own: without ours,
- * two nodes that start at once would both apply the same one.
+ * Applies the missing migrations. MikroORM's migrator takes no lock: without ours, two nodes that
+ * start at once would both apply the same migration.
  *
- * @throws where a newer program has migrated the database already, or another process migrates it for too long
+ * @throws if a newer program has migrated the database already, or another process migrates it for
+ * too long
  */
 export async function migrate(
   orm: MikroORM,
@@ -170,7 +179,10 @@ export async function migrate(
   }
 }
 
-/** Applies what is missing, on connections of its own: a statement of a migration may take as long as one of a job. */
+/**
+ * Applies the missing migrations on separate connections: a statement of a migration may take as
+ * long as one of a job.
+ */
 async function applyMissing(
   orm: MikroORM,
   address: DatabaseAddress,
@@ -184,7 +196,7 @@ async function applyMissing(
   }
 }
 
-/** Writing to a schema one does not know can break the books: better not to start. */
+/** Writing to an unknown schema can corrupt the ledger, so the process does not start. */
 async function refuseNewer(orm: MikroORM): Promise<void> {
   const known = new Set(orm.config.get("migrations").migrationsList?.map(nameOf));
   const executed = await orm.migrator.getExecuted();

@@ -9,36 +9,36 @@ export interface Log {
   warn(line: string): void;
 }
 
-/** How to open the database. */
+/** Options for opening the database. */
 export interface OpenOptions {
   readonly log: Log;
-  /** How long to wait for a server that does not answer yet, in milliseconds. Default {@link waitMsDefault}. */
+  /** Maximum wait for a server that does not answer yet. Default {@link waitMsDefault}. */
   readonly waitMs: number;
 }
 
-/** As long as a database container beside us may take to start, in milliseconds. */
+/** The time that a database container on the same machine may take to start. */
 export const waitMsDefault = 15_000;
 
-/** How long between two tries, in milliseconds. */
+/** Interval between two attempts. */
 const retryMs = 250;
 
-/** How long one try may take, in milliseconds. */
+/** Timeout of one attempt. */
 const tryTimeoutMs = 5_000;
 
 /** The oldest PostgreSQL that serves, in its own numbering. */
 const oldestVersion = 150_000;
 
-/** What a server says while it starts, stops, or is full. */
+/** SQLSTATEs of a server that starts, stops or has no free connection. */
 const passingStates = new Set(["57P03", "57P01", "53300"]);
 
-/** What the network says while nobody listens yet, or a container's name is not known yet. */
+/** Network errors while no server listens yet, or a container's name cannot be resolved yet. */
 const passingFailures = new Set(["ECONNREFUSED", "ENOENT", "ENOTFOUND", "EAI_AGAIN", "ECONNRESET"]);
 
 /**
  * Connects to a PostgreSQL that this program can use.
  *
- * @throws where it does not answer in time, refuses us or is too old; the message says what to do, and
- * names the server without the password.
+ * @throws if it does not answer in time, refuses the connection or is too old; the message says
+ * what to do, and names the server without the password.
  */
 export async function connect(
   server: DatabaseServer,
@@ -73,7 +73,7 @@ function isPassing(error: unknown): boolean {
   return passingStates.has(codeOf(error)) || passingFailures.has(codeOf(error));
 }
 
-/** One clear error in place of the driver's; what is explained already stays. */
+/** A clear error in place of the driver's error; an error that is clear already is unchanged. */
 function explained(client: Client, { name }: DatabaseServer, cause: unknown): Error {
   const said = cause instanceof Error ? cause.message : String(cause);
   const code = codeOf(cause);

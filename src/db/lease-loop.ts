@@ -1,17 +1,24 @@
 /**
- * The loop of workers that claim database rows under a lease: woken by notices and by a timer, it claims until nothing
- * is left, one claim at a time, and tracks the work on claimed rows until it ends. What is claimed, and how a lease is
- * renewed or given back, differs between tasks and webhooks and stays with them.
+ * The loop of workers that claim database rows under a lease. Notifications and a timer wake it. It
+ * claims until no claimable row remains, one claim at a time, and tracks the work on claimed rows
+ * until it ends. Tasks and webhooks implement the claim, and the renewal or return of a lease,
+ * differently.
  */
 import { singleFlight } from "../core/async.ts";
 
-/** What a {@link LeaseLoop} runs. */
+/** The callbacks and times of a {@link LeaseLoop}. */
 export interface LeaseLoopOptions {
-  /** Claims rows and starts the work on them. Calls {@link LeaseLoop.wake} where more rows may be claimable. */
+  /**
+   * Claims rows and starts the work on them. Calls {@link LeaseLoop.wake} if more rows may be
+   * claimable.
+   */
   readonly claim: () => Promise<void>;
-  /** How often the loop looks for rows that no notice announced, in milliseconds. */
+  /** Interval at which the loop checks for rows without a notification. */
   readonly scanMs: number;
-  /** Prepares a claim that the timer starts, such as by recovering expired leases. Default: nothing. */
+  /**
+   * Prepares a claim that the timer starts, for example by recovering expired leases. Does nothing
+   * by default.
+   */
   readonly scan?: () => Promise<void>;
   /** Called with each failure of a scan or a claim; the timer tries again. */
   readonly onError: (error: unknown) => void;
@@ -62,7 +69,10 @@ export class LeaseLoop {
     this.#working.add(tracked);
   }
 
-  /** Claims nothing more, and waits for the claim under way. Work on claimed rows goes on: see {@link drained}. */
+  /**
+   * Claims no further rows, and waits for the claim in progress. Work on claimed rows continues:
+   * see {@link drained}.
+   */
   async stop(): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#timer);

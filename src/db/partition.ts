@@ -1,9 +1,10 @@
 /**
  * Monthly partitions of the large tables.
  *
- * Their key is a UUIDv7, whose first 48 bits are the time in milliseconds: a range of ids is a range
- * of time, and the primary key can stay the id alone. A default partition takes what no month covers,
- * so that a missing partition is never an error of a call. Months are calendar months in UTC.
+ * Their key is a UUIDv7, whose first 48 bits are the time in milliseconds. So a range of ids is a
+ * range of time, and the id alone can be the primary key. A default partition stores rows that no
+ * month covers, so that a missing partition is never an error of a call. Months are calendar months
+ * in UTC.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError, escapeIdentifier, escapeLiteral, type Pool, type PoolClient } from "pg";
@@ -16,12 +17,14 @@ export interface PartitionedTable {
   readonly column: string;
 }
 
-/** What {@link ensurePartitions} may be told. */
+/** Options of {@link ensurePartitions}. */
 export interface PartitionOptions {
-  /** How many months after the current one have a partition. Default 3: a job that fails for weeks
-   * does no harm. */
+  /**
+   * Number of months after the current one that have a partition. Default 3: a job that fails for
+   * weeks does no harm.
+   */
   readonly monthsAhead?: number;
-  /** The current time. Default: the database's. */
+  /** The current time. The database's time by default. */
   readonly now?: Date;
 }
 
@@ -37,26 +40,30 @@ export interface PartitionBounds {
 const partitionLock = 0x7561_7061;
 
 /**
- * How long to wait for a table's lock. Everybody who comes later waits behind us, calls too, and a hold
- * has 900 ms: better to give way and try again.
+ * Maximum wait for a table's lock. Every later statement waits behind this one, calls too, and a
+ * hold has 900 ms: it is better to stop and retry.
  */
 const lockTimeout = "300ms";
 
-/** How often to try. After that there are still months of reserve, and the default partition. */
+/**
+ * Maximum number of attempts. After that there are still months of reserve, and the default
+ * partition.
+ */
 const triesMax = 5;
 
-/** How long to let the others go first before the next try, in milliseconds. */
+/** Pause before the next attempt, so that waiting statements run first. */
 const givewayMs = 100;
 
 /** PostgreSQL's code for a lock that was not granted in time. */
 const lockNotAvailable = "55P03";
 
 /**
- * Makes the partitions of this and the coming months where they are missing. Safe to repeat, and on
- * two nodes at once. Rows of such a month that are in the default partition already are moved.
+ * Creates the missing partitions of this and the coming months. Safe to repeat, and on two nodes at
+ * once. Rows of such a month in the default partition are moved.
  *
- * @returns the names of those it made.
- * @throws where a table stays locked; what was made before stays, and the next run makes the rest.
+ * @returns the names of the created partitions.
+ * @throws if a table stays locked; partitions that were already created stay, and the next run
+ * creates the rest.
  */
 export async function ensurePartitions(
   pool: Pool,
@@ -98,10 +105,11 @@ export function createPartitionSql({ table, column }: PartitionedTable, month: D
   ].map(escapeIdentifier);
   const low = escapeLiteral(from);
   const high = escapeLiteral(to);
-  // The parent is locked first, as every query does: no deadlock. Attaching alone would lock it less,
-  // but a row on its way to the default partition would then be refused, for it is no longer meant
-  // for it; and with the default partition locked, hardly a query could go on anyway. The triggers of the
-  // default partition are off meanwhile, for they guard against deleting; the new one gets its own.
+  // The parent is locked first, as in every query: no deadlock. Attaching alone would lock it less.
+  // But then a row on its way to the default partition would be refused, because that partition no
+  // longer accepts it. With the default partition locked, hardly any query could continue anyway.
+  // The triggers of the default partition are disabled meanwhile, since they prevent deletion; the
+  // new partition gets its triggers.
   return `
     lock table only ${parent} in access exclusive mode;
     lock table ${rest} in access exclusive mode;
@@ -128,7 +136,8 @@ async function ensurePartition(pool: Pool, table: PartitionedTable, month: Date)
 
 async function createPartition(pool: Pool, table: PartitionedTable, month: Date): Promise<boolean> {
   const client = await pool.connect();
-  // The next query tells of a connection that breaks between two; without a listener it would end the process.
+  // The next query reports a connection that breaks between two queries; without a listener the
+  // error would end the process.
   client.on("error", ignore);
   try {
     await client.query("begin");
@@ -170,8 +179,8 @@ export function addMonths(date: Date, months: number): Date {
 }
 
 /**
- * The time of the database's clock. What is removed by its age goes by this one: the clock of a process may be wrong, and
- * all processes would lose what it removes.
+ * The time of the database's clock. Deletion by age uses it: the clock of a process may be wrong,
+ * and the deleted data would be lost for all processes.
  *
  * @throws the driver's error
  */

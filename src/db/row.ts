@@ -6,7 +6,7 @@ type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
   : Name;
 
-/** What the driver gives for a property; the ORM's may also be left out. */
+/** The driver's value for a property; optional properties of the ORM may be absent. */
 type ColumnValue<Value> = Value extends bigint
   ? string
   : Value extends Uint8Array
@@ -23,9 +23,9 @@ type Columns<Entity> = {
 };
 
 /**
- * Columns of an entity's table, all or some, as the driver gives them: in the names of the table, times as `Date`, `bytea` as
- * `Buffer`, `bigint` as decimal digits. What a statement computes beside them, and numbers that are an enum of the
- * contract, are added by an intersection.
+ * Columns of an entity's table, all or some, as the driver returns them: by the names of the table,
+ * times as `Date`, `bytea` as `Buffer`, `bigint` as decimal digits. Add computed columns, and
+ * numbers that are an enum of the contract, by an intersection.
  *
  * @example RowOf<typeof HoldEntity, "id" | "amount"> & { readonly is_late: boolean }
  */

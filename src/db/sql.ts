@@ -1,6 +1,6 @@
 /**
- * Reads the SQL files that migrations run. Node runs the sources as they are, so the files are found beside this one, in
- * a checkout as in an installation.
+ * Reads the SQL files that migrations run. Node runs the sources directly, so the files are found
+ * relative to this file, in a checkout as in an installation.
  */
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -10,11 +10,12 @@ export function readSql(path: string): string {
 }
 
 /**
- * Reads the files of a folder, one SQL function each, in the order of their names. Each replaces the function that is
- * there; one with other parameters would stay beside it, and has to be dropped first.
+ * Reads the files of a folder, one SQL function each, in the order of their names. Each replaces
+ * the existing function. A function with other parameters would be added to the old one, which has
+ * to be dropped first.
  *
- * @param folder from `src/db/`: `sql/`, the functions as they are now, or `migration/NNNN-<name>/`, those that a
- * migration changes, as they were then.
+ * @param folder from `src/db/`: `sql/`, the current functions, or `migration/NNNN-<name>/`, the
+ * functions that a migration changes, as they were then.
  */
 export function readFunctions(folder: `${string}/`): string[] {
   return readdirSync(new URL(folder, import.meta.url))

@@ -10,7 +10,9 @@ export class Where {
     return `$${this.values.length}`;
   }
 
-  /** Adds a condition. `?` stands for the value; where that is `undefined` there is no such condition. */
+  /**
+   * Adds a condition. `?` represents the value; if the value is undefined, no condition is added.
+   */
   and(term: string, value: unknown): this {
     if (value !== undefined) this.#terms.push(term.replace("?", this.value(value)));
     return this;
@@ -22,7 +24,7 @@ export class Where {
     return this;
   }
 
-  /** All conditions; `true` where there is none. */
+  /** All conditions; `true` if there are none. */
   get text(): string {
     return this.#terms.join(" and ") || "true";
   }

@@ -1,4 +1,7 @@
-/** Where the embedded PostgreSQL can be reached: a Unix socket in the data folder, which only its owner can enter. */
+/**
+ * The address of the embedded PostgreSQL: a Unix socket in the data folder, which only its owner
+ * can enter.
+ */
 import { createHash, randomBytes } from "node:crypto";
 import {
   existsSync,
@@ -15,13 +18,15 @@ import { join } from "node:path";
 /** The user and the database: what initdb makes by itself. */
 export const embeddedUser = "postgres";
 
-/** The longest path of a Unix socket in bytes that every system takes (macOS 103, Linux 107). */
+/**
+ * The longest path of a Unix socket, in bytes, that every system accepts (macOS 103, Linux 107).
+ */
 const socketPathBytesMax = 103;
 
 /** The number in the socket's file name; nothing listens on it. */
 const socketPort = 5432;
 
-/** Where a server listens. */
+/** The address on which a server listens. */
 export type Listen =
   | { readonly kind: "socket"; readonly folder: string; readonly port: number }
   | { readonly kind: "loopback"; readonly port: number; readonly password: string };
@@ -32,9 +37,9 @@ export function usesSockets(): boolean {
 }
 
 /**
- * Chooses where a new server over `folder` is to listen.
+ * Chooses the address for a new server over `folder`.
  *
- * @param before where its predecessor listened: clients know that address. `undefined`: none did.
+ * @param before the address of its predecessor, which clients use. Undefined if there was none.
  */
 export async function chooseListen(
   folder: string,
@@ -62,35 +67,38 @@ export function listenFlags(listen: Listen): string[] {
     : ["listen_addresses=127.0.0.1", "unix_socket_directories=", `port=${listen.port}`];
 }
 
-/** The address for clients. Contains the password where there is one. */
+/** The address for clients. Contains the password if there is one. */
 export function listenUrl(listen: Listen): string {
   return listen.kind === "socket"
     ? `postgresql://${embeddedUser}@localhost:${listen.port}/postgres?host=${encodeURIComponent(listen.folder)}`
     : `postgresql://${embeddedUser}:${listen.password}@127.0.0.1:${listen.port}/postgres`;
 }
 
-/** The password of the loopback form, made once, kept beside the data, readable by its owner only. */
+/**
+ * The password of the loopback form, created once, stored next to the data, readable by its owner
+ * only.
+ */
 export function loopbackPassword(folder: string): string {
   const file = passwordFile(folder);
   try {
     writeFileSync(file, randomBytes(24).toString("base64url"), { mode: 0o600, flag: "wx" });
   } catch (error) {
-    // It exists: somebody made it before us.
+    // Another process created it first.
     if (!existsSync(file)) throw error;
   }
   return readFileSync(file, "utf8");
 }
 
-/** Where {@link loopbackPassword} is kept. */
+/** The file that contains {@link loopbackPassword}. */
 export function passwordFile(folder: string): string {
   return `${folder}.password`;
 }
 
 /**
- * The folder itself. If its path is too long for a socket, a link to it: the socket is in the folder in any case, so that
- * containers with temporary folders of their own find it.
+ * The folder itself, or a link to it if its path is too long for a socket. The socket is in the
+ * folder in any case, so that containers with separate temporary folders find it.
  *
- * @throws where the link cannot be made; the message says what to do
+ * @throws if the link cannot be made; the message says what to do
  */
 export function socketFolder(folder: string): string {
   if (isShort(folder)) return folder;
@@ -122,7 +130,7 @@ function tooLong(folder: string, reason: string, cause?: unknown): Error {
   );
 }
 
-/** A port of loopback that nobody uses just now. */
+/** A port of the loopback interface that is currently free. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {

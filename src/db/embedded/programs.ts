@@ -11,9 +11,9 @@ export interface Binaries {
 }
 
 /**
- * Finds the programs and makes sure that they find their libraries.
+ * Finds the programs and ensures that they find their libraries.
  *
- * @throws where npm did not install PostgreSQL for this platform, or its links cannot be made.
+ * @throws if npm did not install PostgreSQL for this platform, or its links cannot be made.
  */
 export function findBinaries(): Binaries {
   const platform = process.platform === "win32" ? "windows" : process.platform;
@@ -38,8 +38,10 @@ function resolvePackage(platform: string): string {
   }
 }
 
-/** npm packages carry no symbolic links: the package's install script makes them, where npm runs it.
- * This does the same, so that blocked install scripts do no harm. */
+/**
+ * npm packages contain no symbolic links: the package's install script makes them, if npm runs it.
+ * This function does the same, so that blocked install scripts do no harm.
+ */
 function linkLibraries(native: string): void {
   const list = join(native, "pg-symlinks.json");
   if (!existsSync(list)) return;

@@ -20,17 +20,17 @@ import { chooseRunAs, commandLine, handOver } from "./server-user.ts";
 export interface Site {
   /** The database's folder, absolute and without links. */
   readonly folder: string;
-  /** Where the server's own words go. */
+  /** The file for the server's output. */
   readonly logFile: string;
   /** Whether to listen on a socket rather than on loopback. */
   readonly sockets: boolean;
   /** Whether a power loss may destroy the data: for tests only. */
   readonly testing: boolean;
-  /** How many clients may connect. Default: see {@link serverSettings}. */
+  /** Maximum number of client connections. Default: see {@link serverSettings}. */
   readonly connections?: number | undefined;
 }
 
-/** A server that left its mark in the folder; it may be dead. */
+/** A server that left its `postmaster.pid` in the folder; it may be dead. */
 export interface Postmaster {
   readonly pid: number;
   readonly listen: Listen;
@@ -42,7 +42,7 @@ export interface StartedServer {
   readonly listen: Listen;
 }
 
-/** The server's log is put aside at start where it is longer than this, in bytes. */
+/** The server's log is renamed at start if it is longer than this. */
 const logBytesMax = 16 * 1024 * 1024;
 
 /** A gateway's server: many short transactions, little memory; fsync and synchronous_commit stay on. */
@@ -62,7 +62,10 @@ export const serverSettings: readonly string[] = [
 /** Speed instead of safety. */
 const testingSettings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
-/** Makes the database. It is made aside and moved in place whole, so that a crash leaves no half of one. */
+/**
+ * Creates the database. It is created in a temporary folder and renamed when complete, so that a
+ * crash leaves no incomplete database.
+ */
 export async function initialize(site: Site): Promise<void> {
   const fresh = `${site.folder}.new`;
   fs.rmSync(fresh, { recursive: true, force: true });
@@ -76,9 +79,10 @@ export async function initialize(site: Site): Promise<void> {
 }
 
 /**
- * Starts the server, in a session of its own: Ctrl-C in the terminal must not end it before us.
+ * Starts the server in a separate operating system session: Ctrl-C in the terminal must not end it
+ * before this process.
  *
- * @param before where its predecessor listened, if this process used one.
+ * @param before the address of its predecessor, if this process used one.
  */
 export async function startServer(site: Site, before: Listen | undefined): Promise<StartedServer> {
   const binaries = findBinaries();
@@ -111,17 +115,18 @@ export async function startServer(site: Site, before: Listen | undefined): Promi
   }
 }
 
-/** Where a server of this folder listens, if one runs; `undefined` where no mark tells. */
+/** The address of the running server of this folder; undefined if no `postmaster.pid` names one. */
 export function findListen(site: Site): Listen | undefined {
   // Not by the mark: a container that shares the folder may have it under another path.
   return site.sockets ? socketListen(site.folder) : readPostmaster(site)?.listen;
 }
 
-/** Reads the mark that a server leaves in its folder; `undefined` where there is none, or half of one. */
+/** Reads the `postmaster.pid` in the server's folder; undefined if it is absent or incomplete. */
 export function readPostmaster(site: Site): Postmaster | undefined {
   const text = readText(markFile(site.folder)) ?? "";
   const [pid, , , port] = text.split("\n");
-  // It is written line by line. A negative process id is that of a maintenance program, which nobody can connect to.
+  // The file is written line by line. A negative process id belongs to a maintenance program, which
+  // accepts no connections.
   if (!(Number(pid) > 0) || !port) return undefined;
   const listen: Listen = site.sockets
     ? socketListen(site.folder)
@@ -130,8 +135,8 @@ export function readPostmaster(site: Site): Postmaster | undefined {
 }
 
 /**
- * Whether that process lives and is the server of this folder: process ids are used again. To be asked about processes
- * of this container only.
+ * Whether that process is alive and is the server of this folder: process ids are reused. Valid for
+ * processes of this container only.
  */
 export function isServing(site: Site, pid: number): boolean {
   if (!isProcessAlive(pid)) return false;
@@ -158,7 +163,7 @@ export function removeMarks(site: Site): void {
   fs.rmSync(join(folder, `.s.PGSQL.${port}.lock`), { force: true });
 }
 
-/** Whether a process lives. Another user's process counts; ids are used again for other programs. */
+/** Whether a process is alive. Another user's process counts; ids are reused for other programs. */
 function isProcessAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -207,7 +212,7 @@ async function runInitdb(site: Site, fresh: string): Promise<void> {
   }
   const [command, rest] = commandLine(runAs, binaries.initdb, args);
   try {
-    // Not synchronously: this process must say meanwhile who owns the folder.
+    // Asynchronous, because meanwhile this process must answer as the owner of the folder.
     await promisify(execFile)(command, rest, { ...runAs.ids, cwd: fresh, env: environment() });
   } catch (cause) {
     const said = cause instanceof Error ? cause.message : String(cause);

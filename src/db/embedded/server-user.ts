@@ -3,7 +3,7 @@ import { type SpawnOptions, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** How to start a program so that PostgreSQL accepts its user. */
+/** The way to start a program so that PostgreSQL accepts its user. */
 export interface RunAs {
   /** The command and the arguments before the program's own. Empty: the program itself. */
   readonly prefix: readonly string[];
@@ -40,9 +40,9 @@ export function commandLine(
 /**
  * Decides how to run PostgreSQL over a folder.
  *
- * @param program any of its programs, to try with.
+ * @param program any of its programs, for a trial run.
  * @param folder the database's folder; need not exist.
- * @throws where we are root and no way is open.
+ * @throws if this process runs as root and no method works.
  */
 export function chooseRunAs(program: string, folder: string): RunAs {
   if (process.getuid?.() !== 0) return asWeAre;
@@ -59,7 +59,10 @@ export function chooseRunAs(program: string, folder: string): RunAs {
   );
 }
 
-/** Gives a new folder to the user that PostgreSQL will run as, and lets it through the folder above. */
+/**
+ * Gives a new folder to the user that PostgreSQL will run as, and lets that user pass the folder
+ * above.
+ */
 export function handOver(runAs: RunAs, folder: string, above: string): void {
   const { uid, gid } = runAs.ids;
   if (uid === undefined || gid === undefined) return;

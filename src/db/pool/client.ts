@@ -5,22 +5,22 @@ import { setAnswerTimeout } from "../../core/async.ts";
 /** Options of a {@link DatabaseClient}. */
 export interface DatabaseClientConfig extends Omit<ClientConfig, "connectionTimeoutMillis"> {
   /**
-   * How long opening the connection may take, in milliseconds, as {@link setAnswerTimeout} counts. The driver's own timeout
-   * runs on while the event loop is blocked, so a process that is starting would drop a server that has answered.
-   * Default 2 s.
+   * Maximum time to open the connection, as {@link setAnswerTimeout} counts. The driver's timeout
+   * continues while the event loop is blocked, so a starting process would drop a server that has
+   * answered. Default 2 s.
    */
   readonly connectLimitMs?: number;
   /**
-   * Statements that set up the session, such as its time limits. They are not parameters of the connection's start,
-   * because PgBouncer and other poolers refuse those. Default: none.
+   * Statements that set up the session, such as its time limits. They are not startup parameters of
+   * the connection, because PgBouncer and other poolers refuse those. None by default.
    */
   readonly sessionSettings?: string;
 }
 
-/** See {@link DatabaseClientConfig.connectLimitMs}. */
+/** Default of {@link DatabaseClientConfig.connectLimitMs}. */
 const connectLimitMsDefault = 2_000;
 
-/** Idle time after which TCP asks whether the other machine is there, in milliseconds. */
+/** Idle time after which TCP probes the other machine. */
 const keepAliveMs = 10_000;
 
 /** The driver's message for a statement that was not answered within its `query_timeout`. */
@@ -51,12 +51,13 @@ export class DatabaseClient extends Client {
   }
 
   /**
-   * As the driver's, with promises of its own. Those of the driver keep every statement alive until the next full garbage
-   * collection, because its closures refer to the statement: with it the call that sent it, its buffers included. In a
-   * flood of streams, each collection of the young generation left 650 KB of buffers instead of 50. Full collections cost
-   * 100 ms of CPU, and came every 0.8 s.
+   * As the driver's method, but with other promises. The driver's promises keep every statement
+   * alive until the next full garbage collection, because their closures refer to the statement,
+   * and with it to the call and its buffers. In a flood of streams, each collection of the young
+   * generation left 650 KB of buffers instead of 50. Full collections cost 100 ms of CPU, and ran
+   * every 0.8 s.
    */
-  // `never` stands for the results of all overloads.
+  // `never` represents the results of all overloads.
   override query(statement: unknown, values?: unknown, callback?: unknown): never {
     const ask = super.query.bind(this) as (...asked: readonly unknown[]) => unknown;
     if (isSubmittable(statement) || isCallback(values) || isCallback(callback)) {

@@ -18,7 +18,7 @@ const accountShare = 3 / 4;
 /** The most requests of one account that wait for a connection of one pool. */
 const waitersMax = 500;
 
-/** The longest wait for a connection, in milliseconds. */
+/** Maximum wait for a connection. */
 const waitMsDefault = 10_000;
 
 type Callback = (
@@ -27,17 +27,19 @@ type Callback = (
   release: (error?: Error | boolean) => void,
 ) => void;
 
-/** What {@link makeFair} returns. */
+/** The result of {@link makeFair}. */
 export interface FairPool {
   /** Fails all requests that wait for a connection. */
   rejectWaiters(error: Error): void;
 }
 
 /**
- * Lets `pool.connect`, and with it `pool.query`, wait in the queue of the current account. It changes a pool that is there
- * already, because the ORM creates its pool itself. Call it before the pool is used.
+ * Makes `pool.connect`, and with it `pool.query`, wait in the queue of the current account. It
+ * changes an existing pool, because the ORM creates its pool itself. Call it before the pool is
+ * used.
  *
- * A request that waits for more than 10 s gets 503. An account with 500 waiting requests gets 429 for further ones.
+ * A request that waits for more than 10 s gets 503. An account with 500 waiting requests gets 429
+ * for further ones.
  */
 export function makeFair(pool: Pool, waitMs: number = waitMsDefault): FairPool {
   const permits = pool.options.max;
@@ -79,7 +81,7 @@ function queueFull(account: string): Error {
   return account === sharedContext ? databaseBusy() : accountQueueFull();
 }
 
-/** Passes a connection to a callback: the pool's own `query` asks in this way. */
+/** Passes a connection to a callback, as the pool's `query` method expects. */
 async function report(connecting: Promise<PoolClient>, callback: Callback): Promise<void> {
   let client: PoolClient;
   try {

@@ -8,7 +8,7 @@ interface FairSemaphoreOptions {
   readonly shareOf: (account: string) => number;
 }
 
-/** A waiter that is given up after a time. */
+/** The timeout of a waiting request. */
 interface WaitTimeout {
   readonly ms: number;
   /** The error it gets. */
@@ -32,12 +32,15 @@ export class FairSemaphore {
     this.#options = options;
   }
 
-  /** How many requests of an account wait. */
+  /** Number of waiting requests of an account. */
   waitersOf(account: string): number {
     return this.#queues.get(account)?.length ?? 0;
   }
 
-  /** Takes a permit if the account may have one now. Waiters of other accounts may not, or they would have it. */
+  /**
+   * Takes a permit if the account may have one now. A free permit implies that no waiting account
+   * may use it.
+   */
   tryAcquire(account: string): boolean {
     const used = this.#usedBy.get(account) ?? 0;
     const { permits, shareOf } = this.#options;
@@ -74,7 +77,7 @@ export class FairSemaphore {
     for (const [next, queue] of this.#queues) {
       if (!this.tryAcquire(next)) continue;
       const waiter = queue.shift();
-      // The account's next waiter comes after those of all other accounts.
+      // The account's next waiter follows the waiters of all other accounts.
       this.#queues.delete(next);
       if (queue.length > 0) this.#queues.set(next, queue);
       return waiter?.resolve();

@@ -1,15 +1,17 @@
-/** What the driver's pool leaves to its users when connections break. */
+/** Handles broken connections, which the driver's pool leaves to its users. */
 import type { Pool, PoolClient } from "pg";
 
-/** How long a user may take to release a connection that broke, in milliseconds. */
+/** Maximum time a user may take to release a broken connection. */
 const releaseMs = 1_000;
 
 /**
- * Keeps broken connections from doing harm.
+ * Prevents damage by broken connections.
  *
- * - The pool has an `error` event for an idle connection that breaks. Without a listener it would end the process.
- * - The ORM never releases a transaction's connection if the rollback fails, as it does if the connection broke: each outage
- *   cost one of its few connections, and closing waited for it without end.
+ * - The pool emits an `error` event for an idle connection that breaks. Without a listener it would
+ *   end the process.
+ * - The ORM never releases a transaction's connection if the rollback fails, as it does on a broken
+ *   connection. Each outage lost one of its few connections, and closing waited for it
+ *   indefinitely.
  */
 export function guardPool(pool: Pool): void {
   pool.on("error", () => {});

@@ -1,16 +1,25 @@
-/** Hears what other sessions of the database tell on a channel. All listeners of a process share one connection. */
+/**
+ * Receives notifications that other sessions of the database send on a channel. All listeners of a
+ * process share one connection.
+ */
 import type { ChannelListener, ListeningConnection } from "./listening-connection.ts";
 import { type DatabaseAddress, toServer } from "./server.ts";
 
-/** What a {@link Listener} needs. */
+/** Options of a {@link Listener}. */
 export interface ListenerOptions {
-  /** The database. Listeners share a connection where they have the same servers. Contains a password: never logged. */
+  /**
+   * The database. Listeners with the same servers share a connection. Contains a password: never
+   * logged.
+   */
   readonly url: DatabaseAddress;
-  /** The channel: a plain name, as it stands in the statement. */
+  /** The channel: a plain name, because the statement contains it without quotes. */
   readonly channel: string;
   /** Gets each notice. */
   readonly onNotice: (payload: string) => void;
-  /** Called when it begins to listen, and after each loss: notices may have been missed. Default: nobody. */
+  /**
+   * Called when it begins to listen, and after each loss: notifications may have been missed. Does
+   * nothing by default.
+   */
   readonly onGap?: () => void;
 }
 

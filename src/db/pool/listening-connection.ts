@@ -1,25 +1,26 @@
 /**
- * The one connection on which a process hears notifications (LISTEN), for all that listen in it. It comes back by itself.
- * With a connection for each channel, a process had six of them: managed databases allow few, and each costs the server
- * several megabytes and 6 ms to open.
+ * The single connection on which a process receives notifications (LISTEN), for all listeners. It
+ * reconnects automatically. With a connection per channel, a process had six of them: managed
+ * databases allow few, and each costs the server several megabytes and 6 ms to open.
  *
- * Nothing here waits for ever: a connection that breaks in its first moments answers neither a query nor a farewell.
+ * Every wait has a timeout, because a connection that breaks while opening answers neither a query
+ * nor a close.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client, ClientConfig } from "pg";
 
-/** How long before another connection is tried, in milliseconds. */
+/** Pause before another connection is tried. */
 const reconnectMs = 1_000;
 
-/** How long a connection, and the answer to a statement, may take, in milliseconds. */
+/** Maximum time to open a connection, and to answer a statement. */
 const answerTimeoutMs = 2_000;
 
-/** How long a farewell may take, in milliseconds. */
+/** Maximum time for an orderly close. */
 const endTimeoutMs = 500;
 
 /** Somebody who listens on a channel. */
 export interface ChannelListener {
-  /** The channel: a plain name, as it stands in the statement. */
+  /** The channel: a plain name, because the statement contains it without quotes. */
   readonly channel: string;
   /** Gets the payload of each notification. */
   onNotice(payload: string): void;
@@ -29,7 +30,7 @@ export interface ChannelListener {
   onTried(): void;
 }
 
-/** Makes a connection, which may take so long to open, in milliseconds. */
+/** Creates a connection with a time limit for opening. */
 type CreateClient = (config: ClientConfig & { readonly connectLimitMs: number }) => Client;
 
 /** Opens the connection with the first listener, and ends it with the last one. */
@@ -39,7 +40,7 @@ export class ListeningConnection {
   #running: Promise<void> | undefined;
   /** Aborted with the last listener. */
   #unused = new AbortController();
-  /** The open connection; `undefined`: there is none now. */
+  /** The open connection; undefined if there is none. */
   #client: Client | undefined;
   /** Resolves when the last statement is answered: the driver takes one at a time. */
   #answered: Promise<unknown> = Promise.resolve();
@@ -58,7 +59,10 @@ export class ListeningConnection {
     this.#running ??= this.#run();
   }
 
-  /** Removes a listener. Resolves when nothing is left of it, which is the connection where it was the last one. */
+  /**
+   * Removes a listener. Resolves when its statement has ended; for the last listener, when the
+   * connection has closed.
+   */
   async remove(listener: ChannelListener): Promise<void> {
     if (!this.#listeners.delete(listener)) return;
     const { channel } = listener;
@@ -86,7 +90,7 @@ export class ListeningConnection {
     this.#running = this.#listeners.size > 0 ? this.#run() : undefined;
   }
 
-  /** One connection. Resolves or rejects when it has ended. */
+  /** Runs one connection. Resolves or rejects when it has ended. */
   async #connect(unused: AbortSignal): Promise<void> {
     const client = this.#createClient({
       connectLimitMs: answerTimeoutMs,
@@ -111,7 +115,7 @@ export class ListeningConnection {
     }
   }
 
-  /** Never rejects: a connection that cannot listen is given up, for another one. */
+  /** Never rejects: a connection that cannot listen is replaced. */
   async #listen(listener: ChannelListener): Promise<void> {
     const client = this.#client;
     try {
@@ -121,7 +125,7 @@ export class ListeningConnection {
       return;
     }
     if (!this.#listeners.has(listener)) return;
-    // What was told while nobody listened.
+    // Reports that notifications before this moment may be lost.
     listener.onGap();
     listener.onTried();
   }

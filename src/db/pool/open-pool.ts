@@ -9,7 +9,7 @@ import { watchForSilence } from "./silent-server.ts";
 /**
  * The users of a pool.
  * - `callers`: clients wait for the statements. Accounts share the connections fairly.
- * - `jobs`: nobody waits. All requests wait in one queue, as long as it takes.
+ * - `jobs`: no client waits. All requests wait in one queue, without a time limit.
  */
 export type PoolUsers = "callers" | "jobs";
 
@@ -22,7 +22,7 @@ export interface OpenPoolOptions {
   readonly isPipelined?: boolean;
 }
 
-/** The limits of a connection and its statements, in milliseconds. */
+/** Time limits of a connection and its statements. */
 interface Limits {
   /** For opening the connection. */
   readonly connectMs: number;
@@ -43,7 +43,7 @@ const limits: Readonly<Record<PoolUsers, Limits>> = {
   jobs: { connectMs: 2_000, lockMs: 5_000, statementMs: 600_000, silenceMs: 5_000 },
 };
 
-/** How much longer a connection waits for an answer, in milliseconds: the server ends the statement first. */
+/** Additional time that a connection waits for an answer: the server ends the statement first. */
 const graceMs = 5_000;
 
 /**

@@ -7,7 +7,11 @@ import { ListeningConnection } from "./listening-connection.ts";
 /** The address of a database, or its server, whose users share the connection on which they listen. */
 export type DatabaseAddress = string | DatabaseServer;
 
-/** The server of an address. @throws if it is not an address; the message has no password */
+/**
+ * The server of an address.
+ *
+ * @throws if the text is not an address; the message contains no password
+ */
 export function toServer(address: DatabaseAddress): DatabaseServer {
   return typeof address === "string" ? new DatabaseServer(address) : address;
 }
@@ -33,7 +37,11 @@ export class DatabaseServer {
     return new DatabaseClient({ ...config, connectionString: this.url });
   }
 
-  /** Asks the server for an answer, on a connection of its own. @throws if there is none in time */
+  /**
+   * Requests an answer from the server, on a separate connection.
+   *
+   * @throws if there is none in time
+   */
   async ask(limitMs: number): Promise<void> {
     const client = this.createClient({ connectLimitMs: limitMs });
     await client.connect();

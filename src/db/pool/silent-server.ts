@@ -1,25 +1,31 @@
 /**
- * Finds a server that keeps connections open and answers nothing, such as a frozen one, so that callers get 503 within a
- * second (R-MON-7). TCP keep-alive finds machines that are gone, and only after seconds.
+ * Detects a server that keeps connections open without answering, for example a frozen one, so that
+ * callers get 503 within a second (R-MON-7). TCP keep-alive detects only unreachable machines, and
+ * only after seconds.
  *
- * While a connection is in use and the server has answered nobody, a second connection asks it for an answer. Without one,
- * the connections in use are closed, and their statements fail.
+ * While a connection is in use and no connection has received an answer, a second connection sends
+ * a query. If that gets no answer either, the connections in use are closed, and their statements
+ * fail.
  */
 import { DatabaseError, type Pool, type PoolClient } from "pg";
 import type { DatabaseClient } from "./client.ts";
 
 /** Options of {@link watchForSilence}. */
 export interface SilenceOptions {
-  /** Asks the server for an answer. @throws if there is none in time */
+  /**
+   * Requests an answer from the server.
+   *
+   * @throws if there is none in time
+   */
   readonly ask: () => Promise<void>;
   /** Called with the error that the statements get. */
   readonly onSilent?: ((error: Error) => void) | undefined;
 }
 
-/** Interval of the checks, in milliseconds. */
+/** Interval of the checks. */
 const checkMs = 100;
 
-/** Time without an answer after which the server is asked, in milliseconds. */
+/** Time without an answer after which the server is probed. */
 const quietMs = 250;
 
 /** Watches the server of a pool. Call it before the pool is used. */

@@ -1,15 +1,16 @@
-/** Work in a transaction of its own: through the ORM, or by prepared SQL. */
+/** Work in a separate transaction: through the ORM, or by prepared SQL. */
 import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import type { Pool, PoolClient } from "pg";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { GatewayError } from "../../core/errors.ts";
 
 /**
- * Does work in a transaction; what it throws takes it back.
+ * Does work in a transaction; an error of the work rolls it back.
  *
- * @param database the ORM for ordinary data: the work gets an entity manager of its own, whose changes are flushed at the
- * end. The plain pool for prepared SQL: the work gets a connection.
- * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached; what the work throws, as it is
+ * @param database the ORM for ordinary data: the work gets a new entity manager, whose changes are
+ * flushed at the end. The plain pool for prepared SQL: the work gets a connection.
+ * @throws GatewayError SERVICE_UNAVAILABLE if the database cannot be reached; errors of the work
+ * unchanged
  */
 export function transact<Result>(
   database: MikroORM,
@@ -52,8 +53,8 @@ async function transactOn<Result>(
     client.release();
     return result;
   } catch (error) {
-    // Refusals are common and the connection is sound. After anything else nobody knows: thrown away, it takes its
-    // transaction with it.
+    // Refusals are common and leave the connection intact. After any other error its state is
+    // unknown: it is discarded, which ends its transaction too.
     const isSound = error instanceof GatewayError && (await takeBack(client));
     client.release(!isSound);
     throw error;
@@ -67,7 +68,7 @@ async function takeBack(client: PoolClient): Promise<boolean> {
   );
 }
 
-/** A connection that is inside a transaction of somebody else. */
+/** A connection inside a transaction of the caller. */
 export interface Transaction {
   query(text: string, values: unknown[]): Promise<{ readonly rows: unknown[] }>;
 }

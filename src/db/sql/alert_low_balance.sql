@@ -1,6 +1,7 @@
--- Reports that the balance of an account has fallen below its threshold, in the transaction that took it there.
+-- Reports that the balance of an account has fallen below its threshold, in the transaction that
+-- reduced it.
 --
--- Locks: none of its own; the caller holds the account's balance row, so that each fall is reported once.
+-- Locks: none; the caller has locked the account's balance row, so that each fall is reported once.
 create or replace function alert_low_balance(p_account uuid, p_balance bigint, p_threshold bigint)
 returns void
 language plpgsql

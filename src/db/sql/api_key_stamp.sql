@@ -1,9 +1,9 @@
--- Trigger on api_key: sets change_time and delete_time, and refuses to bring a deleted key back.
+-- Trigger on api_key: sets change_time and delete_time, and refuses to restore a deleted key.
 --
--- clock_timestamp(), because now() is the start of the transaction, which can be long ago. A trigger,
--- so that the rule holds for changes made by hand.
+-- clock_timestamp(), because now() is the start of the transaction, which can be long ago. A
+-- trigger, so that the rule holds for manual changes too.
 --
--- Locks: none beside the row that is written.
+-- Locks: only the written row.
 create or replace function api_key_stamp() returns trigger
 language plpgsql
 as $$

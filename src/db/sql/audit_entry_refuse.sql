@@ -1,7 +1,7 @@
 -- Trigger on audit_entry: refuses UPDATE, DELETE and TRUNCATE.
 --
--- The log of operators' actions is append-only, whatever a program or a person at a prompt tries.
--- Locks: none.
+-- The log of operators' actions is append-only, for programs and for manual statements. Locks:
+-- none.
 create or replace function audit_entry_refuse() returns trigger
 language plpgsql
 as $$

@@ -1,10 +1,10 @@
--- Trigger on call, once per statement that updates or deletes: keeps the hourly sums of usage_hour equal to
--- the call log. Who inserts counts itself: ledger_apply and call_write.
+-- Trigger on call, once per statement that updates or deletes: keeps the hourly sums of usage_hour
+-- equal to the call log. Functions that insert records count them: ledger_apply and call_write.
 --
--- Its argument is the sign: 1 adds the rows of the transition table changed_calls, -1 subtracts them. An
--- update fires it twice: for the rows as they are, and for the rows as they were.
+-- Its argument is the sign: 1 adds the rows of the transition table changed_calls, -1 subtracts
+-- them. An update fires it twice: for the new rows and for the old rows.
 --
--- Locks: those of usage_add.
+-- Locks: the locks of usage_add.
 create or replace function call_count_usage() returns trigger
 language plpgsql
 as $$

@@ -1,8 +1,8 @@
--- Notifies those who watch the call log of new records: their accounts and ids.
+-- Notifies watchers of the call log of new records: their accounts and ids.
 --
--- A console page that follows the log keeps a row in call_watch. Commits with notices wait for each
--- other, so nothing is sent where nobody watches. One notice holds at most 8,000 bytes: it names the
--- account, the number of records and the newest 200 ids.
+-- A console page that follows the log has a row in call_watch. Commits with notifications wait for
+-- each other, so none is sent if there is no watcher. A notification holds at most 8,000 bytes: it
+-- names the account, the number of records and the newest 200 ids.
 --
 -- Locks: none.
 create or replace function call_notice(p_accounts uuid[], p_ids uuid[]) returns void

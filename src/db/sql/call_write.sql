@@ -1,10 +1,11 @@
--- Writes call records that are not there yet, adds them to the hourly sums (usage_hour), and notifies those
--- who watch the call log. Every record is written by this function, or by ledger_apply, which does the same for
--- less: no trigger, because one that sees the new rows would copy each of them.
+-- Writes call records that do not exist yet, adds them to the hourly sums (usage_hour), and
+-- notifies watchers of the call log. Every record is written by this function, or by ledger_apply,
+-- which does the same at a lower cost. There is no trigger, because one that reads the new rows
+-- would copy each of them.
 --
--- p_calls: rows of call as a JSON array; null: none.
+-- p_calls: rows of call as a JSON array; null if there are none.
 --
--- Locks: those of usage_add.
+-- Locks: the locks of usage_add.
 create or replace function call_write(p_calls json) returns void
 language plpgsql
 set plan_cache_mode = force_generic_plan

@@ -1,4 +1,4 @@
--- Trigger on api_key: deletes the sealed copy of a key that is deleted, whoever deletes it.
+-- Trigger on api_key: deletes the sealed copy of a deleted key, for every writer.
 --
 -- Locks: the key's row (by the statement that fires the trigger), then its copy.
 create or replace function key_copy_wipe() returns trigger

@@ -1,11 +1,11 @@
--- Makes the holds of a batch one by one, where not all of them fit the balance, a key's limit or a budget.
+-- Makes the holds of a batch one by one, if the balance, a key's limit or a budget does not cover
+-- all of them.
 --
--- Called by ledger_apply. p_now: when they are counted in budgets; null: the account has none. Returns one verdict for each hold, comma separated (see there), and the sum
--- of the holds made.
+-- Called by ledger_apply. p_now: when they are counted in budgets; null if the account has none.
+-- Returns one verdict for each hold, comma separated (see there), and the sum of the holds made.
 --
--- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend);
--- budgets.
--- SQL, because the answer to one hold decides what is left for the next one.
+-- Locks, in this order: the caller has locked the account's balance row; holds; keys (key_spend);
+-- budgets. SQL, because the answer to one hold determines the amount available for the next one.
 create or replace function ledger_admit(
   p_account uuid, p_node uuid, p_ids uuid[], p_amounts bigint[], p_keys uuid[], p_limits bigint[],
   p_ttl_ms integer, p_available bigint, p_requests text[], p_now timestamptz,
@@ -34,7 +34,8 @@ begin
     elsif exists (select from ended_hold e where e.account_id = p_account and e.id = p_ids[i]) then
       v_word := 'c';
     else
-      -- A call for nothing is not refused, also where a cost has gone over the limit.
+      -- A call with a maximum cost of zero is not refused, even if the spending already exceeds the
+      -- limit.
       v_remaining := case when p_limits[i] is not null then greatest(p_limits[i] - coalesce(
         (select k.spent + k.held from key_spend k where k.key_id = p_keys[i]), 0), 0) end;
       v_short := case when p_now is not null then

@@ -1,64 +1,68 @@
 -- Moves the money of calls: one batch of one account. Settlements first, then extensions of holds,
--- then new holds, each in their order: money that comes free in the batch is spent in it.
+-- then new holds, each in their order: money that becomes free in the batch can be spent in it.
 --
 -- SQL, because the batch must be one round trip and one transaction: under load an account has
--- thousands of calls per second, and each waits for the one before it to release the balance row.
+-- thousands of calls per second, and each waits until the one before it releases the balance row.
 --
--- Idempotent by the ids of the holds, so that a batch whose outcome is unknown is sent again.
--- Arrays without members may be null.
+-- Idempotent by the ids of the holds, so that a batch with an unknown outcome is sent again. Arrays
+-- without members may be null.
 --
 -- Locks, in this order: the account's balance row, its holds, its keys (key_spend), the hourly sums
 -- (usage_hour), its budgets. Every function that moves money keeps this order.
 --
--- Budgets (ledger_budget_*): only where the account has some (balance.budget_time is not null), v_now is
--- the time that this batch counts with. Other accounts pay one comparison for each kind of operation.
+-- Budgets (ledger_budget_*): only if the account has some (balance.budget_time is not null), v_now
+-- is the time with which this batch counts. Other accounts need one comparison for each kind of
+-- operation.
 --
 -- Parameters
---   p_node, p_node_name   The process. The name is given until the database has answered the process
+--   p_node, p_node_name   The process. The name is sent until the database has answered the process
 --                         once: its row is then written with its first holds, so that every hold
 --                         belongs to a process that can be found dead.
 --   p_settle_ids, p_settle_costs, p_vendor_costs
---                         The holds to end, what each call costs, and what it costs us (null: unknown or
---                         nothing). Cheapest in the order of the ids.
---   p_kinds               What call records have in common: rows of call as a JSON array, or as an object
---                         where all have it. Null: the batch has no records.
---   p_kind                For each settlement which of p_kinds its record is, from 1; 0: no record.
---                         Null: all are the first.
---   p_sums                What the records of each kind add up to: see ledger_usage.
+--                         The holds to end, the cost of each call, and the vendor's charge (null:
+--                         unknown or zero). Cheapest in the order of the ids.
+--   p_kinds               The common parts of call records: rows of call as a JSON array, or as an
+--                         object if all share it. Null: the batch has no records.
+--   p_kind                For each settlement the position of its record in p_kinds, from 1; 0: no
+--                         record. Null: all use the first.
+--   p_sums                The sums of the records of each kind: see ledger_usage.
 --   p_request_id to p_start_time
---                         What each record has of its own, as one array per column. A null array of numbers means 0 throughout. Arrays are read in a third of the time of JSON:
---                         with 120 operations a batch, a call took 51 us with its record as JSON,
---                         55 us as jsonb, 49 us as an array of rows, and 32 us without a record.
+--                         The individual parts of each record, as one array per column. A null array
+--                         of numbers means 0 throughout. Arrays are read in a third of the time of
+--                         JSON: with 120 operations a batch, a call took 51 us with its record as
+--                         JSON, 55 us as jsonb, 49 us as an array of rows, and 32 us without a record.
 --   p_extend_ids, p_extend_amounts, p_checkpoints
 --                         See ledger_extend.
 --   p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests
 --                         The holds to make, with key, the key's limit and the request id. p_hold_keys
 --                         may have one member, for all holds.
---   p_ttl_ms              When a hold that nobody renews expires.
+--   p_ttl_ms              Time after which a hold without renewal expires.
 --   p_fresh               The batch is sent for the first time: neither its holds nor its records
---                         exist. Where one does, a unique constraint fails and the batch is sent again
---                         without p_fresh. `on conflict` would take a lock and a WAL record per row.
+--                         exist. If one does, a unique constraint fails and the batch is sent again
+--                         without p_fresh. `on conflict` would cost a lock and a WAL record per row.
 --   p_expired             True: the holds are ended for their process. Null: they are not.
 --
--- Results. Null where everything went the ordinary way, else one verdict per operation, comma separated.
+-- Results. Null if every operation had the ordinary result, otherwise one verdict per operation,
+-- comma separated.
 --   settle_verdicts       s settled; a already settled before; u unknown
 --   extend_verdicts       the amount now held; c closed
---   hold_verdicts         a admitted; d already held; b either, where the account has budgets; c closed;
---                         the available amount where that is not enough; available/remaining where the
---                         key's limit is not; available and ledger_budget_short, with | between, where
---                         a budget is not
---   low_balance           the balance, where this batch took it below the account's threshold
---   platform_loss         what the account could not pay of these settlements, where that is more than 0
+--   hold_verdicts         a admitted; d already held; b either, if the account has budgets; c closed;
+--                         the available amount if that is too small; available/remaining if the
+--                         key's limit is too small; available and ledger_budget_short, with | between,
+--                         if a budget is too small
+--   low_balance           the balance, if this batch reduced it below the account's threshold
+--   platform_loss         the part of these settlements that the account could not pay, if more than 0
 --
--- A settlement takes its own hold first. What exceeds the hold comes, in the order of ids, from what
--- is available and what the batch gives back. What is still short is platform_loss (account 6). The
--- vendor's cost is booked beside it (accounts 7 and 8). A hold whose call cost nothing leaves no charge, but a
--- row of released_hold. Settlements whose hold is not open (repeated, late, never made) go to ledger_settle_odd.
+-- A settlement uses its hold first. A cost above the hold is paid, in the order of ids, from the
+-- available balance and the money that the batch frees. The rest is platform_loss (account 6). The
+-- vendor's cost is booked separately (accounts 7 and 8). A hold of a call without a cost becomes a
+-- row of released_hold instead of a charge. Settlements without an open hold (repeated, late, never
+-- made) are passed to ledger_settle_odd.
 --
--- Plans. The settings keep a plan that was made on an empty table from being a sequential scan for
--- ever; where no other plan exists, the prohibitive cost would start the JIT compiler (300 ms). Open holds are found
--- in the order of their ids, which is that of the settlements where the caller sorts them: then nothing is
--- joined.
+-- Plans. The settings prevent a plan that was made on an empty table from staying a sequential
+-- scan. If there is no other plan, the prohibitive cost would start the JIT compiler (300 ms). Open
+-- holds are found in the order of their ids. If the caller sorts the settlements in that order, no
+-- join is needed.
 create or replace function ledger_apply(
   p_account uuid, p_node uuid = null, p_node_name text = null,
   p_settle_ids uuid[] = null, p_settle_costs bigint[] = null, p_vendor_costs bigint[] = null,
@@ -183,7 +187,7 @@ begin
     v_cost := v_before - v_balance;
     v_paid := v_cost;
     if v_cost > v_available then
-      -- Each call is paid by its hold, then by what is left in the pool, in the order of ids.
+      -- Each call is paid from its hold, then from the rest of the pool, in the order of ids.
       select array_agg(paid order by n), array_agg(v_before - spent order by n), coalesce(max(spent), 0)
         into v_paids, v_balances, v_paid
         from (
@@ -224,7 +228,8 @@ begin
     v_available := v_available + v_sum - v_paid;
     v_held := v_held - v_sum;
 
-    -- One key for all: its sums are written with those of the new holds, where nothing asks for them before.
+    -- One key for all: its sums are written with those of the new holds, if no statement reads them
+    -- earlier.
     if v_is_one_key and v_keys[1] = v_key and p_fresh and p_hold_limits is null
       and p_extend_ids is null and v_now is null
     then
@@ -259,7 +264,8 @@ begin
       v_is_newer := false;
     elsif p_kinds is not null and p_fresh then
       if p_kind is null and json_typeof(p_kinds) = 'object' then
-        -- As ledger_call_rows, for calls of one kind: a plan without a join starts in half the time.
+        -- As ledger_call_rows, for calls of one kind: a plan without a join starts in half the
+        -- time.
         v_kind := json_populate_record(null::call, p_kinds);
         v_zeros := array_fill(0, array[v_count]);
         insert into call (id, account_id, request_id, key_id, model, vendor, path, stream, status, error_code,
@@ -330,7 +336,8 @@ begin
     then
       v_expiry := clock_timestamp() + p_ttl_ms * interval '1 ms';
       if p_fresh then
-        -- A hold that is newer than all of its account cannot have ended yet: nothing is looked for.
+        -- A hold that is newer than all holds of its account cannot have ended yet: no search is
+        -- needed.
         if not v_is_newer then
           if exists (select from ended_hold e where e.account_id = p_account and e.id = any(p_hold_ids)) then
             raise exception 'a hold has ended already' using errcode = 'unique_violation';

@@ -1,13 +1,13 @@
 -- Books money that does not belong to a running call, once per account and reference: a top-up
 -- (kind 1), a refund (3), an adjustment (4, of either sign, with its reason) or a promotion (5).
 --
--- Verdicts: booked; replayed (booked before, with the same content); reused (booked before, with other
--- content); missing (no such charge to refund); exceeded (more than is left of the charge: remaining);
--- short (more than is available: remaining); full (the balance would not fit into a bigint).
--- low_balance: as in ledger_apply.
+-- Verdicts: booked; replayed (booked before, with the same content); reused (booked before, with
+-- other content); missing (no such charge to refund); exceeded (more than the rest of the charge:
+-- remaining); short (more than the available balance: remaining); full (the balance would not fit
+-- into a bigint). low_balance: as in ledger_apply.
 --
--- Locks, in this order: the account's balance row. SQL, because the checks and the entries must see one
--- state of the balance.
+-- Locks, in this order: the account's balance row. SQL, because the checks and the entries must see
+-- one state of the balance.
 create or replace function ledger_book(
   p_account uuid, p_kind smallint, p_txn uuid, p_amount bigint, p_reference text, p_call uuid,
   p_reason text,

@@ -1,14 +1,14 @@
--- Counts holds in the budgets of their account and keys: new ones (p_sign 1) with what they hold, ended ones
--- (p_sign -1) with what they have cost, instead of what they held. Reports each threshold (50, 80, 95 percent) that
--- a budget reaches thereby, once per period.
+-- Counts holds in the budgets of their account and keys: new holds (p_sign 1) with their amount,
+-- ended holds (p_sign -1) with their cost instead of their amount. Reports each threshold (50, 80,
+-- 95 percent) that a budget reaches, once per period.
 --
--- p_keys, p_times, p_costs, p_amounts: of each hold its key, when it was held, its cost (null: it is new) and its
--- amount. Null arrays: nulls throughout.
+-- p_keys, p_times, p_costs, p_amounts: for each hold its key, when it was held, its cost (null if
+-- it is new) and its amount. A null array means null throughout.
 --
--- Called after ledger_budget_roll. A call counts in the period in which it was held. What was held in an
--- earlier one is not counted any more: that period is over.
+-- Called after ledger_budget_roll. A call counts in the period in which it was held. Holds of an
+-- earlier period are not counted, because that period has ended.
 --
--- Locks: the budgets; the caller holds the account's balance row.
+-- Locks: the budgets; the caller has locked the account's balance row.
 create or replace function ledger_budget_count(
   p_account uuid, p_keys uuid[], p_times timestamptz[], p_costs bigint[], p_amounts bigint[], p_sign integer
 ) returns void

@@ -1,11 +1,11 @@
--- Grows a hold within the budgets of its account and its key. Returns the growth that they allow, at most
--- p_growth, and counts it.
+-- Grows a hold within the budgets of its account and its key. Returns the growth that they allow,
+-- at most p_growth, and counts it.
 --
--- p_held, p_time: the amount of the hold, and when it was counted (open_hold.budget_time). A hold of an
--- earlier period moves into the current one with its whole amount: the budget of its own period is over
--- and cannot be asked any more. p_now: when it is counted now.
+-- p_held, p_time: the amount of the hold, and when it was counted (open_hold.budget_time). A hold
+-- of an earlier period moves into the current one with its whole amount: its period has ended and
+-- has no budget any longer. p_now: when it is counted now.
 --
--- Locks: the budgets; the caller holds the account's balance row.
+-- Locks: the budgets; the caller has locked the account's balance row.
 create or replace function ledger_budget_extend(
   p_account uuid, p_key uuid, p_held bigint, p_time timestamptz, p_growth bigint
 ) returns bigint

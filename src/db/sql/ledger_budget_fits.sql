@@ -1,9 +1,10 @@
--- Whether the holds of a batch fit into the budgets of their account and their keys, all of them together.
+-- Whether the holds of a batch fit into the budgets of their account and their keys, all of them
+-- together.
 --
--- p_key: the key of all holds; null: p_keys has one for each. Called by ledger_apply; where they do not
--- fit, ledger_admit makes the holds one by one.
+-- p_key: the key of all holds; null if p_keys has one for each. Called by ledger_apply; if they do
+-- not fit, ledger_admit makes the holds one by one.
 --
--- Locks: none of its own; the caller holds the account's balance row, under which budgets change.
+-- Locks: none; the caller has locked the account's balance row, which protects the budgets.
 create or replace function ledger_budget_fits(
   p_account uuid, p_key uuid, p_keys uuid[], p_amounts bigint[]
 ) returns boolean

@@ -1,4 +1,4 @@
--- The highest threshold, in percent, that the spending of a budget has reached; 0: none.
+-- The highest threshold, in percent, that the spending of a budget has reached; 0 if none.
 --
 -- Locks: none.
 create or replace function ledger_budget_reached(p_spent bigint, p_amount bigint) returns smallint

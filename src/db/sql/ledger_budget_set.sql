@@ -21,7 +21,8 @@ begin
   if v_time is null then
     if cardinality(p_periods) = 0 then return; end if;
     v_time := clock_timestamp();
-    -- Holds of an account without budgets do not know when they were made, but their id does.
+    -- Holds of an account without budgets do not store when they were made, but their id contains
+    -- it.
     update open_hold h set budget_time = least(v_time, to_timestamp(
         ('x' || left(replace(h.id::text, '-', ''), 12))::bit(48)::bigint / 1000.0))
       where h.account_id = p_account;

@@ -1,9 +1,11 @@
--- The budget that is too small for one more hold: the one with the least left. Null: none is.
+-- The budget that is too small for one more hold: the one with the smallest rest. Null if there is
+-- none.
 --
--- As text, for the verdict of the hold: owner (a: the account, k: the key), period, amount, what is left,
--- when the period ends (in milliseconds since 1970) and time zone, with | between.
+-- As text, for the verdict of the hold: owner (a: the account, k: the key), period, amount,
+-- remaining amount, when the period ends (in milliseconds since 1970) and time zone, with |
+-- between.
 --
--- Locks: none of its own; the caller holds the account's balance row, under which budgets change.
+-- Locks: none; the caller has locked the account's balance row, which protects the budgets.
 create or replace function ledger_budget_short(p_account uuid, p_key uuid, p_amount bigint)
 returns text
 language plpgsql

@@ -1,4 +1,4 @@
--- What the call records of a batch of ledger_apply have in common, one row for each kind.
+-- The common parts of the call records of a batch of ledger_apply, one row for each kind.
 --
 -- Locks: none.
 create or replace function ledger_call_kinds(p_kinds json) returns call[]

@@ -1,8 +1,9 @@
--- The call records of a batch of ledger_apply, as rows of call. Its comment describes the parameters.
+-- The call records of a batch of ledger_apply, as rows of call. The comment of that function
+-- describes the parameters.
 --
--- A function of one query without settings, so that the planner puts the query in its place: a call
--- costs nothing. `unnest` of texts stands in the select list: in `from` each array would fill a
--- tuplestore. Numbers are read by subscript, for an array of texts has to be walked to find a member.
+-- A function of one query without settings, so that the planner inlines it: a call adds no cost.
+-- `unnest` of texts is in the select list: in `from` each array would fill a tuplestore. Numbers
+-- are read by subscript; in an array of texts, reading a member requires a walk over the array.
 --
 -- Locks: none.
 create or replace function ledger_call_rows(

@@ -1,15 +1,16 @@
--- Marks processes as ended that have been silent for p_silent_ms, and returns all processes that ended
--- within the last hour: their holds are to be settled for them.
+-- Marks processes as ended that have been silent for p_silent_ms, and returns all processes that
+-- ended within the last hour: their holds must be settled for them.
 --
--- Only a process (p_node) that has itself been in touch for that long may judge others; otherwise an
--- outage of the database would end them all. The hour is longer than a hold lives that nobody renews:
--- a statement of an ended process may still be running, and the process that ended it may die before it
--- has settled the holds. Processes that ended a day ago are forgotten.
+-- Only a process (p_node) that has itself been in touch for that long may mark others; otherwise an
+-- outage of the database would end them all. The hour is longer than the lifetime of a hold without
+-- renewal. A statement of an ended process may still be running, and the process that ended it may
+-- die before it has settled the holds. Rows of processes that ended a day ago are deleted.
 --
--- A process that was seen in the future was seen before the clock was set back: its silence counts from now on. Without
--- that, the holds of a dead one would stay open until the clock is there again.
+-- A heartbeat in the future was written before the clock was set back: the silence counts from now
+-- on. Otherwise the holds of a dead process would stay open until the clock reaches that time.
 --
--- Locks: the rows of node that it changes or deletes. SQL, because only the database's clock counts.
+-- Locks: the rows of node that it changes or deletes. SQL, because only the database's clock
+-- counts.
 create or replace function ledger_end_silent(p_node uuid, p_silent_ms integer) returns uuid[]
 language plpgsql
 set plan_cache_mode = force_generic_plan

@@ -1,6 +1,6 @@
 -- Trigger on ledger_charge, ledger_side and ledger_checkpoint: refuses UPDATE, DELETE and TRUNCATE.
 --
--- All are append-only, whatever a program or a person at a prompt tries. Locks: none.
+-- All are append-only, for programs and for manual statements. Locks: none.
 create or replace function ledger_entry_refuse() returns trigger
 language plpgsql
 as $$

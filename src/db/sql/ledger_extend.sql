@@ -1,16 +1,17 @@
--- Grows holds of running calls and keeps their checkpoints. Called by ledger_apply.
+-- Grows holds of running calls and stores their checkpoints. Called by ledger_apply.
 --
--- p_amounts: what each hold is to be. A hold gets what the balance, the key's limit and the budgets still
--- give, in the order of the extensions, and comes once in a batch. p_checkpoints: [{ id, cost, record }], what
--- each call would cost if it ended now; it is settled so if its process dies. p_now: when
--- growth is counted in budgets; null: the account has none.
+-- p_amounts: the requested amount of each hold. A hold receives the growth that the balance, the
+-- key's limit and the budgets allow, in the order of the extensions, and occurs once in a batch.
+-- p_checkpoints: [{ id, cost, record }], the cost of each call if it ended now; the call is settled
+-- with it if its process dies. p_now: when growth is counted in budgets; null if the account has
+-- none.
 --
--- Returns one verdict for each extension where any is not what was asked for (see ledger_apply), and
+-- Returns one verdict for each extension if any differs from the request (see ledger_apply), and
 -- the sum by which the holds grew.
 --
--- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend);
--- budgets.
--- SQL, because the answer to one extension decides what is left for the next one.
+-- Locks, in this order: the caller has locked the account's balance row; holds; keys (key_spend);
+-- budgets. SQL, because the answer to one extension determines the amount available for the next
+-- one.
 create or replace function ledger_extend(
   p_account uuid, p_ids uuid[], p_amounts bigint[], p_checkpoints json, p_available bigint,
   p_now timestamptz,

@@ -1,8 +1,8 @@
--- Gives every partition of ledger_charge and ledger_side its own guard against TRUNCATE.
+-- Gives every partition of ledger_charge and ledger_side a trigger that refuses TRUNCATE.
 --
--- Statement triggers are not inherited by partitions. Called after partitions were made.
+-- Statement triggers are not inherited by partitions. Called after partitions were created.
 --
--- Locks: each partition without the guard, as CREATE TRIGGER does.
+-- Locks: each partition without the trigger, as CREATE TRIGGER does.
 create or replace function ledger_guard_partitions() returns void
 language plpgsql
 as $$

@@ -1,9 +1,10 @@
--- Records that a process lives. Returns whether it had been taken for dead meanwhile.
+-- Records that a process is alive. Returns whether it had been marked as dead meanwhile.
 --
--- A process that is taken for dead and comes back lives again: its holds that are still open stay open,
--- and those that were settled for it are corrected when their calls settle. A gap of half of
--- p_silent_ms means that the process missed beats: steady_time, since when it has been in touch,
--- begins anew. After the clock was set back it is at most now: otherwise nobody could judge others.
+-- A process that was marked as dead and comes back is alive again: its open holds stay open, and
+-- holds that were settled for it are corrected when their calls settle. A gap of half of
+-- p_silent_ms means that the process missed heartbeats: steady_time, since when it has been in
+-- touch, restarts. After the clock was set back it is at most now: otherwise no process could mark
+-- others.
 --
 -- Locks: the row of the process. SQL, because only the database's clock counts.
 create or replace function ledger_heartbeat(

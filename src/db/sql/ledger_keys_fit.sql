@@ -1,8 +1,8 @@
--- Whether the holds of a batch fit into what their keys may still spend, all of them together.
+-- Whether the holds of a batch fit into the remaining limits of their keys, all of them together.
 --
--- Called by ledger_apply; where they do not fit, ledger_admit makes the holds one by one.
+-- Called by ledger_apply; if they do not fit, ledger_admit makes the holds one by one.
 --
--- Locks: none of its own; the caller holds the account's balance row, under which keys change.
+-- Locks: none; the caller has locked the account's balance row, which protects the keys.
 create or replace function ledger_keys_fit(p_keys uuid[], p_amounts bigint[],
   p_limits bigint[]) returns boolean
 language sql

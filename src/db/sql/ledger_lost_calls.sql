@@ -1,9 +1,10 @@
--- The records of calls whose process was lost: their checkpoint's record, else one that says that the
--- call was lost (ending 9).
+-- The records of calls whose process was lost: the record of their checkpoint, otherwise one that
+-- marks the call as lost (ending 9).
 --
--- p_bare: use no checkpoint's record. One that this database cannot read must not keep the hold open.
+-- p_bare: use no checkpoint's record. A record that this database cannot read must not keep the
+-- hold open.
 --
--- Locks: none of its own; the caller holds the account's balance row and the holds.
+-- Locks: none; the caller has locked the account's balance row and the holds.
 create or replace function ledger_lost_calls(p_ids uuid[], p_bare boolean) returns json
 language sql
 set plan_cache_mode = force_generic_plan

@@ -1,13 +1,13 @@
--- Ends holds of one account that have expired or whose process has ended: settled at their checkpoint,
--- released where they have none. Returns how many, the balance where that took it below the account's
--- threshold, and what the account could not pay, where that is more than 0.
+-- Ends holds of one account that have expired or whose process has ended: settled at their
+-- checkpoint, or released if they have none. Returns their number, the balance if it fell below the
+-- account's threshold, and the amount that the account could not pay, if more than 0.
 --
--- Holds that are locked are being settled and are skipped. The records are written here, not by
+-- Locked holds are being settled and are skipped. The records are written here, not by
 -- ledger_apply: each may be a whole record from a checkpoint.
 --
--- Locks, in this order: the account's balance row, its holds, its keys (key_spend). The time to wait for
--- a lock is limited: one stuck account must not keep the others from recovery. SQL, because only the
--- database's clock decides.
+-- Locks, in this order: the account's balance row, its holds, its keys (key_spend). The wait for a
+-- lock is limited: one blocked account must not delay the recovery of the others. SQL, because only
+-- the database's clock decides.
 create or replace function ledger_recover_holds(
   p_account uuid, p_ids uuid[],
   out ended integer, out low_balance bigint, out platform_loss bigint

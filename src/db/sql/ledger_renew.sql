@@ -1,6 +1,6 @@
--- Renews the holds of running calls: they expire p_ttl_ms from now. Returns how many.
+-- Renews the holds of running calls: they expire p_ttl_ms from now. Returns their number.
 --
--- A hold that is locked is being settled and is skipped: renewal waits for nobody.
+-- A locked hold is being settled and is skipped: renewal never waits.
 --
 -- Locks: the holds, in the order of their ids. SQL, because only the database's clock counts.
 create or replace function ledger_renew(p_ids uuid[], p_ttl_ms integer) returns integer

@@ -1,12 +1,14 @@
--- Settles one call whose hold was ended for a process that was taken for dead (ledger_charge.expired). Returns what is
--- available then, and what the account cannot pay of the correction; below 0: it pays more of the charge
--- than before. Nothing is held for the call any more.
+-- Settles one call whose hold was ended for a process that was marked as dead
+-- (ledger_charge.expired). Returns the available balance afterwards, and the part of the correction
+-- that the account cannot pay. A value below 0 means that it pays more of the charge than before.
+-- No money is held for the call any longer.
 --
--- The real cost replaces what was charged: as the call's charge where nothing was booked yet, else by a
--- correction with an id of its own that names the call. A refund that the customer got stays, once.
+-- The actual cost replaces the charge: as the call's charge if none was booked yet, otherwise by a
+-- correction with a new id that refers to the call. A refund that the customer received is kept,
+-- once.
 --
--- Called by ledger_settle_odd. Locks, in this order: the caller holds the account's balance row; the
--- hold; its key (key_spend); budgets; the call.
+-- Called by ledger_settle_odd. Locks, in this order: the caller has locked the account's balance
+-- row; the hold; its key (key_spend); budgets; the call.
 create or replace function ledger_settle_late(
   p_account uuid, p_id uuid, p_cost bigint, p_vendor bigint, p_available bigint, p_held bigint,
   out available bigint, out platform_loss bigint
@@ -45,7 +47,7 @@ begin
       from (values (1, v_paid - v_pays), (2, p_cost - v_cost), (6, v_pays - v_paid - p_cost + v_cost),
         (7, v_vendor - coalesce(p_vendor, v_vendor)), (8, coalesce(p_vendor, v_vendor) - v_vendor)
       ) as e(account, amount)
-      -- The revenue also where nothing changes: it says that the call has settled.
+      -- The revenue entry is written even without a change: it records that the call has settled.
       where e.amount <> 0 or e.account = 2;
   update key_spend k set spent = k.spent + p_cost - v_cost where k.key_id = v_key;
   update budget b set spent = greatest(b.spent + p_cost - v_cost, 0)

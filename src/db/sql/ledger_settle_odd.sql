@@ -1,16 +1,17 @@
 -- The settlements of a batch whose hold is not open. Called by ledger_apply.
 --
--- - Late: the hold was ended for a process that was taken for dead: see ledger_settle_late.
--- - Never made: charges nothing. The record is written with cost 0, and a released hold of 0 is left behind,
---   so that neither a repetition nor a late hold can do harm.
+-- - Late: the hold was ended for a process that was marked as dead: see ledger_settle_late.
+-- - Never made: charges nothing. The record is written with cost 0, together with a released hold
+--   of 0, so that neither a repetition nor a late hold can do harm.
 -- - Settled before: nothing.
 --
--- p_done: the holds that the batch has settled. p_calls: the records of all settlements of the batch. p_seq: the
--- number of the batch. p_newest: see balance.newest_hold. Returns one verdict for each settlement (see
--- ledger_apply), what is available then, the newest hold, and what the account cannot pay of the late
--- ones, where that is more than 0.
+-- p_done: the holds that the batch has settled. p_calls: the records of all settlements of the
+-- batch. p_seq: the number of the batch. p_newest: see balance.newest_hold. Returns one verdict for
+-- each settlement (see ledger_apply), the available balance afterwards, the newest hold, and the
+-- amount that the account cannot pay of the late ones, if more than 0.
 --
--- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend); calls.
+-- Locks, in this order: the caller has locked the account's balance row; holds; keys (key_spend);
+-- calls.
 create or replace function ledger_settle_odd(
   p_account uuid, p_ids uuid[], p_costs bigint[], p_vendor_costs bigint[], p_calls json,
   p_done uuid[], p_available bigint, p_held bigint, p_seq bigint, p_newest uuid,

@@ -1,28 +1,30 @@
--- Decides one batch of requests of one process against limits of requests, tokens and concurrency, in their
--- order, and counts those that are admitted.
+-- Decides one batch of requests of one process against limits of requests, tokens and concurrency,
+-- in their order, and counts the admitted ones.
 --
--- A minute is a sliding window: 13 slices of 5 seconds, the current one and the twelve before it. So no 60
--- seconds ever have more than a limit allows; a request counts for 60 to 65 seconds.
+-- A minute is a sliding window: 13 slices of 5 seconds, the current one and the twelve before it.
+-- So no period of 60 seconds ever exceeds a limit; a request counts for 60 to 65 seconds.
 --
 -- Parameters, by subject (a key, an account or a model; sorted, without repetitions):
 --   p_subjects            Their names.
 --   p_rpm, p_tpm, p_concurrency
---                         Their limits; null: none.
---   p_running             How many of its calls this process runs, without this batch: absolute, so that a
---                         repetition changes nothing. Other processes' count while they live (node).
--- By request:
+--                         Their limits; null: unlimited.
+--   p_running             Number of its calls that this process runs, without this batch. The number is
+--                         absolute, so that a repetition changes nothing. Numbers of other processes
+--                         count while they are alive (node).
+-- Parameters, by request:
 --   p_members             Its subjects as subscripts of p_subjects, three for each request; 0: none.
---   p_tokens              The most tokens that it can use.
--- By return of tokens that were reserved and not used:
+--   p_tokens              The maximum number of tokens that it can use.
+-- Parameters, by return of tokens that were reserved and not used:
 --   p_return_subjects     Subscripts of p_subjects.
 --   p_return_slices, p_return_tokens
---                         The slice in which they were reserved, and how many.
+--                         The slice in which they were reserved, and their number.
 --
 -- Results, by request:
 --   refused_by            The subscript of the subject that refuses it; 0: admitted.
 --   reason                1 requests, 2 tokens, 3 concurrency.
---   retry_ms              When its turn may come.
--- By subject: used_requests, used_tokens, after the batch. slice: where the tokens are reserved.
+--   retry_ms              Time after which a retry may be admitted.
+-- Results, by subject: used_requests, used_tokens, after the batch. slice: the slice in which the
+-- tokens are reserved.
 --
 -- Locks: the subjects in the order of their names.
 create or replace function limit_admit(
@@ -49,7 +51,7 @@ declare
   v_at integer;
   v_shift integer;
   v_last bigint[];
-  -- The slices of all subjects, one after the other: those of each begin after v_start.
+  -- The slices of all subjects in sequence: the slices of each subject begin after v_start.
   v_start integer[];
   v_requests bigint[];
   v_tokens bigint[];
@@ -62,7 +64,8 @@ declare
   v_by integer;
   v_why integer;
 begin
-  -- What a crash of the database forgets is a fraction of a second: no call waits for the disk.
+  -- A crash of the database loses a fraction of a second of the counters: no call waits for the
+  -- disk.
   perform set_config('synchronous_commit', 'off', true);
   -- Before any lock: a batch that waits here for another one that inserts the same holds nothing.
   if (select count(*) from limit_use u where u.subject = any(p_subjects)) < v_n then
@@ -144,7 +147,7 @@ begin
     if v_by > 0 and v_why = 3 then
       retry_ms[v_i] := 1000;
     elsif v_by > 0 then
-      -- The oldest slices leave first: until as much has left as is missing.
+      -- The oldest slices expire first, until enough requests or tokens have expired.
       v_sum := 0;
       for v_at in reverse v_slices..1 loop
         v_sum := v_sum + case v_why when 1 then v_requests[v_start[v_by] + v_at]

@@ -1,4 +1,4 @@
--- Trigger on stored_response: deletes the events of a response with it, whoever deletes it.
+-- Trigger on stored_response: deletes the events of a deleted response, for every writer.
 --
 -- Locks: the response (by the statement that fires the trigger), then its events.
 create or replace function response_event_gone() returns trigger

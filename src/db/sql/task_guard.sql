@@ -1,9 +1,10 @@
--- Trigger on task: what callers can see of an ended task never changes (R-TSK-1), whoever writes.
+-- Trigger on task: the visible part of an ended task never changes (R-TSK-1), for every writer.
 --
--- Late news goes to task_event. What was asked for never changes at all. Progress never goes down.
--- version counts the changes that callers can see. json has no equality: it is compared as text.
+-- Late results are stored in task_event. The request of a task never changes. Progress never
+-- decreases. version counts the changes that callers can see. json has no equality operator: it is
+-- compared as text.
 --
--- Locks: none beside the row that is updated.
+-- Locks: only the updated row.
 create or replace function task_guard() returns trigger
 language plpgsql
 as $$

@@ -1,7 +1,8 @@
--- Trigger on task: records a change of state in task_event, and notifies those who wait for the task.
+-- Trigger on task: records a change of state in task_event, and notifies clients that wait for the
+-- task.
 --
--- The payload on the channel task_changed is the task's id. New tasks are not told of: nobody can wait
--- for one yet, and commits with notices wait for each other.
+-- The payload on the channel task_changed is the task's id. New tasks are not announced: no client
+-- can wait for one yet, and commits with notifications wait for each other.
 --
 -- Locks: none.
 create or replace function task_notice() returns trigger

@@ -1,8 +1,10 @@
 -- Accounts, and signing in to the console: users, sessions, codes, links, failures.
 
--- state: uas.account.v1.AccountState. discount_bp: in hundredths of a percent. low_balance_threshold: in nano-USD.
--- rpm, tpm, concurrency: its own limits; all null: those of uas.yaml. limit_wait_ms: how long a call waits
--- for room in them; null: as in uas.yaml. alert_url, alert_emails: who is told of low balances and budgets.
+-- state: uas.account.v1.AccountState. discount_bp: in hundredths of a percent.
+-- low_balance_threshold: in nano-USD. rpm, tpm, concurrency: limits of this account; if all are
+-- null, the limits of uas.yaml apply. limit_wait_ms: how long a call waits for capacity within
+-- them; null means the value of uas.yaml. alert_url, alert_emails: recipients of alerts about low
+-- balances and budgets.
 create table account (
   id uuid not null,
   name text not null,
@@ -28,8 +30,9 @@ create table account (
 );
 create index account_change_time_index on account (change_time);
 
--- role: uas.account.v1.UserRole. phone: in E.164 form. email: in lower case. totp: the sealed secret of the
--- authenticator in use. totp_pending: that of one being set up. totp_step: the last 30 seconds whose code was used.
+-- role: uas.account.v1.UserRole. phone: in E.164 form. email: in lower case. totp: the sealed
+-- secret of the authenticator in use. totp_pending: the sealed secret of an authenticator that is
+-- being set up. totp_step: the last 30 seconds whose code was used.
 create table console_user (
   id uuid not null,
   account_id uuid not null,
@@ -52,8 +55,8 @@ create table console_user (
 );
 create index console_user_account_id_id_index on console_user (account_id, id);
 
--- digest: SHA-256 of the token in the cookie. previous: that of the token before, valid for seconds after
--- rotate_time. method: uas.account.v1.SignInMethod. A session that ends is deleted.
+-- digest: SHA-256 of the token in the cookie. previous: digest of the token before, valid for
+-- seconds after rotate_time. method: uas.account.v1.SignInMethod. A session that ends is deleted.
 create table console_session (
   id uuid not null,
   user_id uuid not null,
@@ -73,10 +76,10 @@ create table console_session (
 create index console_session_user_id_id_index on console_session (user_id, id);
 create index console_session_previous_index on console_session (previous);
 
--- One row per message, so that the limits on messages are counts of rows. binding: the session, or the browser that
--- wants one, which alone can use the code. purpose and subject: what the code is for. mac: a keyed hash of the code
--- with all of that; null: nothing was sent, because nobody has the number and nobody may know that. country: the
--- calling code of the number.
+-- One row per message, so that the limits on messages are counts of rows. binding: the session or
+-- browser that requested the code; only it can use the code. purpose and subject: what the code
+-- allows. mac: a keyed hash of the code with all of that. It is null if nothing was sent because no
+-- user has the number; this must not be visible. country: the calling code of the number.
 create table one_time_code (
   id uuid not null,
   purpose smallint not null,
@@ -119,7 +122,7 @@ create table code_guess (
   constraint code_guess_pkey primary key (subject)
 );
 
--- subject: who tried to sign in, hashed where it is an address that somebody typed.
+-- subject: the person who tried to sign in, hashed if it is a typed address.
 create table sign_in_failure (
   id uuid not null,
   subject text not null,

@@ -1,8 +1,9 @@
 -- Alerts: written by the ledger in the transaction of what they report, sent afterwards.
 
--- kind: 1 the balance is low, 2 a budget has reached a threshold. facts: what happened, as the function that wrote it
--- says; amounts are decimal digits in nano-USD. state: 1 new, 2 handed over to webhook and e-mail. email_to: who still
--- gets an e-mail; null: nobody, or it was sent. email_due: when it is tried next; while it is sent, when another process
+-- kind: 1 the balance is low, 2 a budget has reached a threshold. facts: details, as the writing
+-- function defines them; amounts are decimal digits in nano-USD. state: 1 new, 2 passed on to
+-- webhook and e-mail. email_to: addresses that still need an e-mail; null if there is none, or it
+-- was sent. email_due: time of the next attempt; during an attempt, the time when another process
 -- may take over.
 create table alert (
   id uuid not null,

@@ -1,15 +1,17 @@
--- Money: balances, holds, the ledger, redeem codes, prices. Amounts are nano-USD. Only the ledger_* functions write
--- balance, open_hold, hold_*, key_spend, ledger_charge and ledger_side.
+-- Money: balances, holds, the ledger, redeem codes, prices. Amounts are nano-USD. Only the ledger_*
+-- functions write balance, open_hold, hold_*, key_spend, ledger_charge and ledger_side.
 --
--- PostgreSQL parses each check constraint of a table again in every statement that writes to it: with nine of them in
--- the tables of a batch, one of a single call took 14 % more. So balance and key_spend have one each, and open_hold and
--- the ledger none: ledger_apply refuses negative amounts, and the audit looks for them.
+-- PostgreSQL parses each check constraint of a table again in every statement that writes to it:
+-- with nine of them in the tables of a batch, a batch of one call took 14 % more time. So balance
+-- and key_spend have one each, and open_hold and the ledger none: ledger_apply refuses negative
+-- amounts, and the audit checks for them.
 
--- The hot row of every account. It changes with every batch: a low fillfactor keeps the new versions on the same page
--- (HOT), and vacuum comes by count, because a share of a small table is never reached. No foreign key to the account:
--- rooms share no constraints, and each would cost a lock per batch. low_below: see account.low_balance_threshold.
--- budget_time: when a batch was last counted in budgets; null: neither the account nor one of its keys has any.
--- newest_hold: the highest id of its holds, open or ended; null: it never had one. A higher id needs no search.
+-- The hot row of every account. It changes with every batch: a low fillfactor keeps the new
+-- versions on the same page (HOT). Vacuum starts by count, because a share of a small table is
+-- never reached. No foreign key to the account: rooms share no constraints, and each would cost a
+-- lock per batch. low_below: see account.low_balance_threshold. budget_time: when a batch was last
+-- counted in budgets; null if neither the account nor one of its keys has any. newest_hold: the
+-- highest id of its holds, open or ended; null if it never had one. A higher id needs no search.
 create table balance (
   account_id uuid not null,
   available bigint not null default 0,
@@ -21,13 +23,15 @@ create table balance (
   constraint balance_check check (available >= 0 and held >= 0)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
--- Money set aside for a call that runs: the open holds, of all accounts. A hold that ends leaves this table for
--- ledger_charge, so the table stays as small as the number of calls that run, and its only index is its key. node_id: the
--- process; null where the hold was made inside another transaction. key_limit: the key's lifetime limit as the hold knew
--- it, for its growth. steps: how many rows of hold_step it has; null: none. checkpointed: there may be a row of
--- hold_checkpoint; a settlement looks for one only then. request_id: how a call is found that was lost before it recorded
--- anything. budget_time: when the hold was counted in budgets: its cost counts in the periods of that time; null: there
--- were none. Vacuum comes by count, because nearly all rows are dead ones.
+-- Money set aside for running calls: the open holds of all accounts. A hold that ends moves from
+-- this table to ledger_charge. So the table stays as small as the number of running calls, and its
+-- only index is its key. node_id: the process; null if the hold was made inside another
+-- transaction. key_limit: the key's lifetime limit when the hold was made, for its growth. steps:
+-- number of its rows in hold_step; null means none. checkpointed: there may be a row of
+-- hold_checkpoint; a settlement reads it only then. request_id: identifies a call that was lost
+-- before it was recorded. budget_time: when the hold was counted in budgets; its cost counts in the
+-- periods of that time. Null if there were none. Vacuum starts by count, because nearly all rows
+-- are dead.
 create table open_hold (
   id uuid not null,
   account_id uuid not null,
@@ -43,7 +47,8 @@ create table open_hold (
   constraint open_hold_pkey primary key (id)
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
 
--- What an open hold is settled with if its process dies. Rewritten every few seconds, deleted with the settlement.
+-- The state with which an open hold is settled if its process dies. Rewritten every few seconds,
+-- deleted with the settlement.
 create table hold_checkpoint (
   hold_id uuid not null,
   cost bigint not null,
@@ -63,8 +68,8 @@ create table hold_step (
 ) partition by range (hold_id);
 create table hold_step_default partition of hold_step default;
 
--- What each key has spent in its life and holds now. carried: the part of spent that came before holds knew their key.
--- Written by every batch: fillfactor and vacuum as for the balance.
+-- Amounts that each key has spent in its life and holds now. carried: the part of spent from before
+-- holds recorded their key. Written by every batch: fillfactor and vacuum as for the balance.
 create table key_spend (
   key_id uuid not null,
   account_id uuid not null,
@@ -76,12 +81,13 @@ create table key_spend (
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 create index key_spend_account_id_index on key_spend (account_id);
 
--- What a key or an account may spend in each day (period 1), week (2) or month (3) of a time zone. owner_id: the key, or
--- the account itself. spent, held: of the calls that were held since start_time, the start of the current period.
--- end_time: when the next one begins; the first batch after it begins it. alerted: the highest threshold in percent that
--- was alerted of in this period. carried: the part of spent that came before the budget was set; of the entries only those
--- after from_seq add to it, so that the audit can add up the rest. Written by every batch of an account that has budgets:
--- fillfactor and vacuum as for the balance.
+-- The maximum spending of a key or an account in each day (period 1), week (2) or month (3) of a
+-- time zone. owner_id: the key, or the account itself. spent, held: amounts of the calls that were
+-- held since start_time, the start of the current period. end_time: start of the next period; the
+-- first batch after it begins that period. alerted: the highest threshold in percent with an alert
+-- in this period. carried: the part of spent from before the budget was set. Only entries after
+-- from_seq add to it, so that the audit can compute the rest. Written by every batch of an account
+-- that has budgets: fillfactor and vacuum as for the balance.
 create table budget (
   owner_id uuid not null,
   period smallint not null,
@@ -116,16 +122,17 @@ create table node (
   constraint node_pkey primary key (id)
 ) with (fillfactor = 50);
 
--- Charges: one row for each hold that has ended, whether its call cost something or not. cost: what the call cost, the
--- revenue. paid: what the customer paid of it; the rest is the platform's loss. vendor_cost: what the vendor charges us;
--- null: nothing, or it is not known. balance_after: the customer's balance after it. One row
--- instead of an entry for each side took an eighth of the instructions of a call, and it balances by its form. The primary
--- key makes a double charge impossible, and lists an account's charges. seq: drawn by each writer while it holds its
--- account's lock; entries of one batch may share a number. So the audit finds what is new whatever the clocks say, by an
--- index that costs a writer next to nothing.
+-- Charges: one row for each ended hold, whether its call had a cost or not. cost: the cost of the
+-- call, the revenue. paid: the part that the customer paid; the rest is the platform's loss.
+-- vendor_cost: the vendor's charge to the operator; null if it is zero or unknown. balance_after:
+-- the customer's balance after it. One row instead of an entry for each side took an eighth of the
+-- instructions of a call, and it balances by its form. The primary key makes a double charge
+-- impossible, and lists an account's charges. seq: drawn by each writer while it locks its account;
+-- entries of one batch may share a number. So the audit finds new entries independently of clocks,
+-- by an index that costs a writer almost no time.
 --
--- held, key_id, steps, budget_time: those of the hold. expired: it was ended for its process (null: it was not); the call
--- may settle later, which ledger_side has.
+-- held, key_id, steps, budget_time: copied from the hold. expired: the hold was ended for its
+-- process (null: it was not); the call may settle later, in ledger_side.
 create sequence ledger_entry_seq;
 create table ledger_charge (
   id uuid not null,
@@ -186,8 +193,8 @@ create view ledger_entry as
   select txn_id, account_id, amount, create_time, account, kind, reference, balance_after, call_id, seq
     from ledger_side where amount <> 0;
 
--- The holds of calls that cost nobody anything: failed, refused, free. No entry names them, so they are removed by month.
--- seq: as in ledger_charge.
+-- The holds of calls without a cost: failed, refused, free. No entry refers to them, so they are
+-- removed by month. seq: as in ledger_charge.
 create table released_hold (
   id uuid not null,
   account_id uuid not null,
@@ -241,7 +248,8 @@ create table ledger_checkpoint (
   constraint ledger_checkpoint_pkey primary key (n)
 );
 
--- What the audited entries say that each account has and each key has spent. Written with each checkpoint.
+-- Balance of each account and spending of each key by the audited entries. Written with each
+-- checkpoint.
 create table audited_account (
   account_id uuid not null,
   amount bigint not null,
@@ -263,14 +271,15 @@ create table audited_budget (
   constraint audited_budget_pkey primary key (owner_id, period)
 );
 
--- What retention has removed: ids of hold_step, released_hold or call below first_id.
+-- The rows that retention has removed: ids of hold_step, released_hold or call below first_id.
 create table retention_floor (
   name text not null,
   first_id uuid not null,
   constraint retention_floor_pkey primary key (name)
 );
 
--- Makes top-ups, refunds, adjustments and promotions idempotent: one booking per account and reference.
+-- Makes top-ups, refunds, adjustments and promotions idempotent: one booking per account and
+-- reference.
 create table booking (
   account_id uuid not null,
   reference text not null,
@@ -285,8 +294,9 @@ create table booking (
 );
 create index booking_call_id_index on booking (call_id) where (call_id is not null);
 
--- Only a hash of the code is kept: whoever reads the database cannot spend it. kind: uas.billing.v1.LedgerKind, a
--- payment (1) or a promotion (5). account_id: the account that redeemed it.
+-- Only a hash of the code is stored: a reader of the database cannot redeem it. kind:
+-- uas.billing.v1.LedgerKind, a payment (1) or a promotion (5). account_id: the account that
+-- redeemed it.
 create table redeem_code (
   id uuid not null,
   code_hash bytea not null,
@@ -314,8 +324,8 @@ create table price_version (
   constraint price_version_pkey primary key (version)
 );
 
--- The prices that each model has had. from_time: since when it applies, as the configuration says; null: always.
--- load_time: when it was first seen.
+-- The price history of each model. from_time: the start of its validity by the configuration; null
+-- means always. load_time: when it was first loaded.
 create table model_price (
   model text not null,
   version text not null,

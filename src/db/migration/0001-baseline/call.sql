@@ -1,11 +1,12 @@
 -- The call log, its hourly sums, and who follows it.
 
--- Columns: the members of CallRow. key_id is text: not every caller has a key. dropped: what the vendor's or the
--- caller's style could not express. charged: whether the usage was charged; else the call was free, whatever it used.
--- discount_bp: in hundredths of a percent. second_micros: microseconds of video or audio. images, second_micros: null
--- where there are none. attempts: the attempts that failed, as a list of vendor, model, credential, error_code, failure
--- and duration_ms, then the answered one if there was a choice, without an error; null if there are none. units: quantities of units that few calls use,
--- by their names in uas.yaml; null where there are none.
+-- Columns: the members of CallRow. key_id is text: not every caller has a key. dropped: parts that
+-- the vendor's or the caller's style could not express. charged: whether the usage was charged;
+-- otherwise the call was free. discount_bp: in hundredths of a percent. second_micros: microseconds
+-- of video or audio. images, second_micros: null if there are none. attempts: the failed attempts,
+-- as a list of vendor, model, credential, error_code, failure and duration_ms. The answered attempt
+-- follows without an error, if there was a choice. Null if the list is empty. units: quantities of
+-- rare units, by their names in uas.yaml; null if there are none.
 create table call (
   id uuid not null,
   account_id uuid not null,
@@ -42,9 +43,9 @@ create table call (
   constraint call_pkey primary key (id)
 ) partition by range (id);
 create table call_default partition of call default;
--- Lists are read by this index, and it brings what filters ask for: five million calls are searched without their
--- rows. An index of its own for model and key each cost 11 us per settlement of a full batch (of 52), this nothing
--- that could be measured.
+-- Lists use this index, and it includes the columns of filters: five million calls are searched
+-- without reading their rows. Separate indexes for model and key each cost 11 us per settlement of
+-- a full batch (of 52); this one adds no measurable cost.
 create index call_account_id_id_index on call (account_id, id)
   include (model, key_id, status, error_code, ending, cost);
 -- Written for failed calls only.
@@ -52,15 +53,17 @@ create index call_failed_index on call (account_id, id)
   include (model, key_id, status, error_code, ending, cost) where (ending not in (1, 5, 10));
 -- Written for calls that had a choice of vendors only: possible costs of failed attempts are summed.
 create index call_attempts_index on call (id) where (attempts is not null);
--- A request id that the gateway made begins like the id of its call: their first 40 bits are the same quarter of a second.
--- Such calls, nearly all, are found by that time, and cost no insertion here: 5 % of what a call costs the database.
+-- A generated request id begins like the id of its call: their first 40 bits are the same quarter
+-- of a second. Nearly all calls have such an id. They are found by that time, without an entry in
+-- this index, which would take 5 % of a call's cost in the database.
 create index call_request_id_index on call (request_id, account_id, id)
   where (left(request_id, 11) <> left(id::text, 11));
 
--- What each account used per hour: sums of the call log, written with it. hour: in UTC, that of the call's id, so of
--- its start, however long it ran. failed_calls: those that neither completed nor ended because the client
--- disconnected or cancelled. The busy rows are few and change with every batch: fillfactor and vacuum as for the
--- balance. No column of an index changes, so new versions stay on the page (HOT).
+-- Hourly usage of each account: sums of the call log, written with it. hour: in UTC, by the call's
+-- id, so by its start, regardless of its duration. failed_calls: calls that neither completed nor
+-- ended because the client disconnected or cancelled. The busy rows are few and change with every
+-- batch: fillfactor and vacuum as for the balance. No column of an index changes, so new versions
+-- stay on the page (HOT).
 create table usage_hour (
   account_id uuid not null,
   hour timestamptz not null,
@@ -82,8 +85,8 @@ create table usage_hour (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 create index usage_hour_hour_index on usage_hour (hour);
 
--- Who follows the call log of an account, or with the nil id that of all. A process renews its row while it has a
--- reader.
+-- The processes that follow the call log of an account, or of all accounts with the nil id. A
+-- process renews its row while it has a reader.
 create table call_watch (
   account_id uuid not null,
   watcher uuid not null,

@@ -1,9 +1,11 @@
--- What outlives a call: responses by id, the events of those made in the background, reasoning by tool call.
+-- State that outlives a call: responses by id, the events of background responses, reasoning by
+-- tool call.
 
--- vendor: the vendor that keeps the response; empty: it is kept here, as the JSON that was sent (bytes and not jsonb:
--- it is returned as it was). The key has the account first, because two vendors can give the same id. task_id: the
--- task that makes the response in the background. request: the request to make it with; null once it is made.
--- vendor_id: the vendor's own id of it, where the vendor keeps it too.
+-- vendor: the vendor that stores the response. If it is empty, the response is stored here, as the
+-- JSON that was sent (bytes and not jsonb, so that it is returned unchanged). The key has the
+-- account first, because two vendors can give the same id. task_id: the task that creates the
+-- response in the background. request: the request to create it with; null once it is created.
+-- vendor_id: the vendor's id, if the vendor stores it too.
 create table stored_response (
   account_id uuid not null,
   id text not null,

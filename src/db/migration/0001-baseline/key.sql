@@ -1,8 +1,9 @@
 -- API keys, their last use, and their sealed copies. Rooms share no foreign keys; accounts are never deleted.
 
--- state: uas.key.v1.KeyState. digest: SHA-256 of the key, which itself is stored nowhere. models: null means every
--- model; an empty list could be read as "none" or as "all", so there is none. spend_limit: in nano-USD. rpm, tpm,
--- concurrency: its own limits; all null: those of uas.yaml.
+-- state: uas.key.v1.KeyState. digest: SHA-256 of the key, which itself is not stored. models: null
+-- means every model; an empty list could be read as "none" or as "all", so it is not allowed.
+-- spend_limit: in nano-USD. rpm, tpm, concurrency: limits of this key; if all are null, the limits
+-- of uas.yaml apply.
 create table api_key (
   id uuid not null,
   account_id uuid not null,

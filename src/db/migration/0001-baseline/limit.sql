@@ -1,5 +1,5 @@
--- Limits of requests, tokens and concurrency: what they count. Which limits there are stands in uas.yaml, with keys and
--- with accounts.
+-- Counters for limits of requests, tokens and concurrency. The limits themselves are in uas.yaml,
+-- in keys and in accounts.
 
 -- subject: `k` and a key, `a` and an account, `m` and a model. slice: the current 5 seconds, counted from 1970; requests
 -- and tokens: of that slice and of the twelve before it, newest first. Written by every batch with limits: fillfactor and
@@ -12,7 +12,8 @@ create table limit_use (
   constraint limit_use_pkey primary key (subject)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
--- How many calls of a subject each process runs. Those of a process that is dead (see node) do not count.
+-- Number of calls of a subject that each process runs. Rows of a dead process (see node) do not
+-- count.
 create table limit_running (
   subject text not null,
   node_id uuid not null,

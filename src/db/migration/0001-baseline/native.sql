@@ -21,9 +21,9 @@ create index native_object_create_time_index on native_object (create_time);
 create index native_object_expire_time_index on native_object (expire_time) where expire_time is not null;
 create index native_object_cache_index on native_object (account_id, vendor, name) where expire_time is not null;
 
--- task_id: the task that it is. word: its collection at the vendor. vendor_id: the vendor's id of it; null until the
--- vendor has answered. body, status, refresh_time: the vendor's last answer, and its time; body is null where that is
--- too long to keep.
+-- task_id: its task. word: its collection at the vendor. vendor_id: the vendor's id; null until the
+-- vendor has answered. body, status, refresh_time: the vendor's last answer, and its time. body is
+-- null if the answer is too long to store.
 create table native_job (
   task_id uuid not null,
   account_id uuid not null,
@@ -40,7 +40,7 @@ create table native_job (
 );
 create index native_job_account_id_vendor_word_task_id_index on native_job (account_id, vendor, word, task_id);
 
--- What an account uploads to vendors, by day.
+-- Uploads of an account to vendors, by day.
 create table native_upload (
   account_id uuid not null,
   day date not null,

@@ -1,5 +1,5 @@
--- What operators did. Written in the transaction of the action, and never changed. actor: who, in words. before and
--- after: what the action changed of its subject, without secrets.
+-- Actions of operators. Written in the transaction of the action, and never changed. actor: the
+-- operator, in words. before and after: what the action changed of its subject, without secrets.
 create table audit_entry (
   id uuid not null,
   create_time timestamptz not null default clock_timestamp(),

@@ -68,7 +68,8 @@ create table task (
     and (finish_time is null) = (cost is null)),
   constraint task_error_check check ((state = 'failed') = (error_code is not null)),
   constraint task_result_check check ((state = 'completed') = (result is not null)),
-  -- R-TSK-6: of tasks that are not completed, only a cancelled one can cost, and only where that was agreed.
+  -- R-TSK-6: of the tasks that are not completed, only a cancelled one can have a cost, and only if
+  -- that was agreed.
   constraint task_cost_check
     check (cost >= 0 and (cost = 0 or state = 'completed' or state = 'cancelled' and is_cancel_billed)),
   constraint task_hold_check check (hold >= 0)
@@ -107,9 +108,10 @@ create table result_blob (
 );
 create index result_blob_loose_index on result_blob (storage, sha256) where loose;
 
--- token: what the public address consists of. storage and sha256: its blob; null once it has expired: the row then
--- only remembers that it existed. ready: false while the bytes are being stored; what is not ready soon expires. No
--- foreign key: whoever adds a token or removes a blob locks the blob's row first.
+-- token: the path segment of the public address. storage and sha256: its blob; null after expiry,
+-- when the row only records that the file existed. ready: false while the bytes are being stored; a
+-- file that does not become ready in time expires. No foreign key: every statement that adds a
+-- token or removes a blob locks the blob's row first.
 create table result_file (
   token text not null,
   storage text null,

@@ -1,4 +1,5 @@
--- The triggers: rules that hold whoever writes, and notices of changes made by hand too. Their functions: src/db/sql/.
+-- The triggers: rules that hold for every writer, and notifications of all changes, including
+-- manual ones. Their functions: src/db/sql/.
 
 create trigger account_stamp before update on account
   for each row execute function account_stamp();
@@ -37,7 +38,7 @@ select ledger_guard_partitions();
 create trigger ledger_checkpoint_append_only before update or delete or truncate on ledger_checkpoint
   for each statement execute function ledger_entry_refuse();
 
--- Records are counted by those who write them: ledger_apply and call_write.
+-- The writers count new records: ledger_apply and call_write.
 create trigger call_delete_usage after delete on call
   referencing old table as changed_calls for each statement execute function call_count_usage('-1');
 create trigger call_update_usage_added after update on call

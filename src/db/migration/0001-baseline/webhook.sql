@@ -12,8 +12,9 @@ create table webhook_secret (
   constraint webhook_secret_is_promoted_check check (is_promoted or previous is not null)
 );
 
--- What happened. No column ever changes. task_id: events of a task are sent in order; a test is a task of its own. kind: 1 progress,
--- 2 terminal, 3 test. status: uas.webhook.v1.WebhookStatus. endpoint_id: made of account and origin.
+-- Events to report. No column ever changes. task_id: events of a task are sent in order; each test
+-- has a separate task id. kind: 1 progress, 2 terminal, 3 test. status:
+-- uas.webhook.v1.WebhookStatus. endpoint_id: derived from account and origin.
 create table webhook_event (
   id uuid not null,
   account_id uuid not null,
@@ -65,10 +66,12 @@ create index webhook_delivery_due_index on webhook_delivery (endpoint_id, due) w
 create index webhook_delivery_urgent_index on webhook_delivery (endpoint_id, due) where (state = 1 and is_urgent);
 create index webhook_delivery_account_id_id_index on webhook_delivery (account_id, id);
 create index webhook_delivery_endpoint_id_id_index on webhook_delivery (endpoint_id, id);
--- Failed and dropped deliveries are few, and looked for among all accounts'; no other delivery is written to it.
+-- Failed and dropped deliveries are few, and are searched across all accounts. No other delivery
+-- adds to this index.
 create index webhook_delivery_over_index on webhook_delivery (state, id) where (state in (4, 5));
 
--- One attempt. outcome: uas.webhook.v1.AttemptOutcome. answer: the first 2 KiB of the body.
+-- An attempt of a delivery. outcome: uas.webhook.v1.AttemptOutcome. answer: the first 2 KiB of the
+-- body.
 create table webhook_attempt (
   delivery_id uuid not null,
   start_time timestamptz not null,
