@@ -1,7 +1,7 @@
 /**
- * Decides whether a request is accepted: the state of its account, the capacity of this process, and the models that its
- * key may use. Calls, tasks and native requests all ask here. Whether a key itself is good is decided before, in
- * key/authenticate.ts; rate limits after, in pipeline/limit.ts.
+ * Decides whether a request is accepted: the state of its account, the capacity of this process,
+ * and the models that its key may use. It serves calls, tasks and native requests. The key is
+ * verified earlier, in key/authenticate.ts; rate limits follow, in pipeline/limit.ts.
  */
 import type { ModelConfig } from "../config/config.ts";
 import type { Caller, KeyCaller } from "../core/caller.ts";
@@ -43,7 +43,10 @@ export class Admission {
     return this.#catalogue.authorize(caller, key);
   }
 
-  /** As {@link model}, for text generation. @throws GatewayError INVALID_REQUEST if the model generates no text */
+  /**
+   * Like {@link model}, for text generation. @throws GatewayError INVALID_REQUEST if the model
+   * generates no text
+   */
   textModel(caller: Caller, key: string): ModelConfig {
     return this.#catalogue.authorizeText(caller, key);
   }

@@ -23,7 +23,7 @@ import { type ModelFeature, modelFeatures } from "../dialect/features/model-feat
 
 /** Finds models for callers. */
 export interface Catalogue {
-  /** A model by its public name, whoever may use it; undefined if there is none. */
+  /** Finds a model by its public name, without access checks. Undefined if there is none. */
   find(key: string): ModelConfig | undefined;
   /**
    * Finds a model by its public name.
@@ -32,7 +32,7 @@ export interface Catalogue {
    */
   authorize(caller: Caller, key: string): ModelConfig;
   /**
-   * As {@link Catalogue.authorize}, for text generation.
+   * Like {@link Catalogue.authorize}, for text generation.
    *
    * @throws GatewayError also INVALID_REQUEST if the model generates something other than text
    */
@@ -75,7 +75,7 @@ export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catal
   return catalogue;
 }
 
-/** What models of other types are for, if that is not a task. */
+/** Uses of models of other types, except tasks. */
 const otherUses: ReadonlyMap<ModelType, string> = new Map([
   [ModelType.EMBEDDING, "send texts to POST /v1/embeddings"],
   [ModelType.RERANK, "send documents and a query to POST /v1/rerank"],
@@ -90,10 +90,10 @@ function shorten(key: string): string {
   return key.length <= 100 ? key : `${key.slice(0, 100)}…`;
 }
 
-/** Tells since when a model is offered; undefined if unknown. */
+/** Returns the time since when a model is offered; undefined if unknown. */
 export type OfferedSince = (model: ModelConfig) => Date | undefined;
 
-/** Tells which paths a model answers. */
+/** Returns the paths that a model serves. */
 export type EndpointsOf = (model: ModelConfig) => string[];
 
 /** The unit whose price says that a model has a feature. */
@@ -120,12 +120,12 @@ function contextOf({ routes }: ModelConfig): number {
   return limits.includes(0) ? 0 : Math.max(...limits);
 }
 
-/** What is told of models beside their configuration. */
+/** Facts about models that their configuration lacks. */
 export interface ModelFacts {
   readonly offeredSince: OfferedSince;
-  /** Default: no paths are told. */
+  /** Default: no paths are listed. */
   readonly endpointsOf?: EndpointsOf;
-  /** Tells which price is in force. */
+  /** Decides which price is in force. */
   readonly clock: Pick<Clock, "now">;
 }
 

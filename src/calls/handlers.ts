@@ -80,7 +80,7 @@ export interface HandlerOptions extends PipelineDeps {
 
 /** Responses that are generated in the background, as tasks. */
 export interface BackgroundResponses {
-  /** Whether a request asks for one; false for an invalid request, which is refused later. */
+  /** Whether a request needs the exchange; false for an invalid request, which is refused later. */
   readonly isRequested: (request: ExchangeRequest) => boolean;
   /** Accepts a request, and replies with the response in its current status. */
   readonly accept: (

@@ -48,7 +48,7 @@ interface PipelineOptions {
   readonly database: Pick<Database, "pool" | "url">;
 }
 
-/** What all calls of a process share, and the job that keeps it current. */
+/** The pipeline that all calls of a process share, and the job that refreshes it. */
 interface Pipeline {
   readonly deps: PipelineDeps;
   readonly jobs: UnlimitedRoutes;

@@ -1,6 +1,6 @@
 /**
- * Records calls with a recognised key that is disabled, deleted or expired, with the true reason, for the key's account
- * and the operator. The caller does not learn the reason (R-AUTH-2).
+ * Records calls with a disabled, deleted or expired key, with the true reason, for the key's
+ * account and the operator. The caller does not learn the reason (R-AUTH-2).
  */
 import type { Logger } from "pino";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";

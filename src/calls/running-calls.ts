@@ -21,7 +21,7 @@ export class RunningCalls {
 
   /**
    * @param max the limit of concurrent calls. Default: no limit
-   * @param onRefused told of each call that was refused because of it. Default: nobody
+   * @param onRefused called with each call that the limit refuses. Default: no callback
    */
   constructor(max = Number.POSITIVE_INFINITY, onRefused: () => void = () => {}) {
     this.#max = max;

@@ -47,7 +47,7 @@ export interface UnlimitedRoutesOptions {
 /** Notifies of marks that are added or cleared. */
 export const unlimitedRouteChannel = "unlimited_route";
 
-/** A repeated mark changes nothing and notifies nobody. */
+/** A repeated mark changes nothing and sends no notification. */
 const addStatement = `
 with added as (
   insert into unlimited_route (vendor, model, call_id, limit_tokens, output_tokens)
@@ -66,7 +66,7 @@ const accountsMin = 2;
 /** Routes and accounts that a process remembers, against vendors with many. */
 const rememberedMax = 10_000;
 
-/** What a process has seen of one route. */
+/** The state of one route as seen by this process. */
 class RouteWatch {
   /** Replies above their limits since the last that ended a mark, by account. */
   readonly #overruns = new Map<string, number>();
@@ -118,7 +118,7 @@ class StoredRoutes implements UnlimitedRoutes {
   readonly #unstored = new Set<string>();
   readonly #watched = new Map<string, RouteWatch>();
   readonly #writing = new Set<Promise<void>>();
-  /** How many loads have begun, and the newest one whose answer is in use. */
+  /** Number of started loads; the newest one with a result is in use. */
   #loads = 0;
   #loaded = 0;
 
@@ -202,7 +202,7 @@ class StoredRoutes implements UnlimitedRoutes {
     // An older answer may come later.
     if (number < this.#loaded) return;
     this.#loaded = number;
-    // A mark that is not stored any more was cleared.
+    // A stored mark that no longer exists was cleared.
     this.#marked = new Set(this.#unstored);
     for (const { vendor, model } of rows) {
       const key = routeKey(vendor, model);
@@ -213,7 +213,10 @@ class StoredRoutes implements UnlimitedRoutes {
     }
   }
 
-  /** Logs a failure. This process still knows the mark, and the next overrun of the route marks it again elsewhere. */
+  /**
+   * Logs a failure. This process still has the mark, and the next overrun of the route marks it
+   * again for the others.
+   */
   #track(work: Promise<void>): void {
     const done = work
       .catch((error: unknown) => {

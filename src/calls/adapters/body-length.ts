@@ -1,10 +1,10 @@
-/** How much there is to read in a request body. */
+/** Size of the text in a request body. */
 
-/** What a body has. */
+/** Sizes of the parts of a body. */
 interface TextSize {
   /** Bytes of text, in UTF-8: all strings, and the names in what describes tools. */
   readonly textBytes: number;
-  /** Pictures and files that stand in the body itself: their bytes are no text. */
+  /** Images and files inside the body. Their bytes are not text. */
   readonly files: number;
 }
 

@@ -1,4 +1,6 @@
-/** What `POST /v1/responses/compact` asks for, by a vendor that compacts or by a translation. */
+/**
+ * The request `POST /v1/responses/compact`, served by a vendor that compacts or by a translation.
+ */
 import { asBuffer } from "../../core/bytes.ts";
 import { invalid, present } from "../../core/validation.ts";
 import type { TextRequest } from "../../dialect/dialect.ts";

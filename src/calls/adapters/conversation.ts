@@ -12,8 +12,8 @@ const preambleMembers: ReadonlySet<string> = new Set(["system", "instructions"])
 const idCharsMax = 512;
 
 /**
- * The conversation of a request: by what its client says, else by its first messages; undefined if
- * it has none.
+ * Identifies the conversation of a request: by the ID that its client sends, else by its first
+ * messages. Undefined if it has none.
  *
  * @param headers by lower-case name
  */
@@ -59,8 +59,8 @@ function namedId(
 const whitespace = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 /**
- * Where the first message of the user ends: at the same place of the text when other messages follow. A text counts as
- * one message.
+ * Finds the end of the user's first message. The position is stable when further messages follow. A
+ * plain text counts as one message.
  *
  * @param starts the bytes before each message: the bracket and the commas of the list
  */

@@ -42,7 +42,7 @@ export interface CountTokensOptions {
   readonly clock: Pick<Clock, "now">;
 }
 
-/** How long a vendor may take to count: an early estimate is worth more than a late count. */
+/** Time limit of a count by the vendor: an early estimate is worth more than a late count. */
 const countMs = 5_000;
 
 /** Size limit of a vendor's answer. */
@@ -198,7 +198,7 @@ function estimate(body: ReadModelBody): number {
   return Math.max(1, estimateTokens(textBytes) + files * tokensPerFile);
 }
 
-/** The bytes of a body without those of its media. */
+/** Returns the bytes of a body without its media. */
 function textLength({ bytes, size }: ReadModelBody): number {
   return size.media.reduce((rest, { start, end }) => rest - (end - start), bytes.length);
 }

@@ -83,7 +83,10 @@ export function checkRequest({ body, query, headers }: WireRequest): void {
   }
 }
 
-/** The vendor's id of a call, from any of the headers that vendors use; empty if there is none. */
+/**
+ * Returns the vendor's ID of a call from any of the headers that vendors use. Empty if there is
+ * none.
+ */
 export function upstreamRequestId(headers: Headers): string {
   return headers["x-request-id"] ?? headers["request-id"] ?? "";
 }

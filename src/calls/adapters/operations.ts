@@ -262,7 +262,7 @@ export class ModerationsRequest extends BodyRequest {
   }
 }
 
-/** A request as it comes: the style is that of the route. */
+/** A request before its style is known from the route. */
 interface RerankMessage extends BodyMessage {
   readonly dialect: Dialect;
 }
@@ -304,7 +304,10 @@ export class RerankRequest extends BodyRequest {
     return { ...reply, textBytes: 0, units: searches === undefined ? undefined : { searches } };
   }
 
-  /** The documents are charged once their order is there, or the vendor has them and nobody waits any more. */
+  /**
+   * The documents are charged once their order has arrived, or once the vendor has them and the
+   * client disconnected.
+   */
   override meter({
     reported,
     units,

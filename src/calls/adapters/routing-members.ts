@@ -17,7 +17,7 @@ const routingMembers: ReadonlySet<string> = new Set(["provider", ...modelLists])
 /** The most models that a request may name. */
 const modelsMax = 10;
 
-/** Whether a body has such members. Nearly all have none. */
+/** Whether a body has such members. Most bodies do not. */
 export function hasRoutingMembers({ members }: Outline): boolean {
   return members.some(({ key }) => routingMembers.has(key));
 }

@@ -66,12 +66,11 @@ export interface GeneratedText {
 }
 
 /**
- * Sends the request once and reads the reply. Only the signal limits the time: a long text is not a
- * hanging vendor.
+ * Sends the request once and reads the reply. Only the signal limits the time, because a long text
+ * is not a hanging vendor.
  *
  * @throws TaskRefused if nothing runs at the vendor, or its reply was invalid; HttpFailure if it is
- * not known
- *   whether anything runs: its cause says whether the request was sent
+ * unknown whether anything runs: its cause says whether the request was sent
  */
 export async function exchangeText<Out extends Chunk>(
   upstream: Upstream,
@@ -202,7 +201,7 @@ function costSoFar<Out extends Chunk>(
   { stream }: Progress,
   { prepared, request, model, planned, lastSignal }: Asked<Out>,
 ): ReportedCost {
-  // Without `lastSignal` nothing was read on: whoever stops vendors at once accepts low estimates.
+  // Without `lastSignal` the vendor was stopped at once, so low estimates are accepted.
   const isCautious = lastSignal !== undefined && planned.detachedReadMs > 0;
   const { maxOutputTokens: maxTokens = model.maxOutputTokens } = request.text;
   const metered = meter({
@@ -263,7 +262,7 @@ async function read<Out extends Chunk>(
   const metered = meter({
     reported,
     told,
-    // Estimating costs a scan: only if nobody has a figure.
+    // An estimate costs a scan, so it is made only if no figure exists.
     inputTokens: isCounted ? 0 : estimateInput(prepared),
     textBytes,
     uncountedTextBytes: stream?.uncountedTextBytes ?? 0,
@@ -277,7 +276,10 @@ async function read<Out extends Chunk>(
   };
 }
 
-/** What is charged of a usage: at most what the request asked for, and what it and the text can be (R-MON-15). */
+/**
+ * Returns the chargeable part of a usage: within the limits of the request, and plausible for its
+ * text (R-MON-15).
+ */
 function chargedPart<Out extends Chunk>(
   metered: Metered,
   { prepared, request, model, planned: { route } }: Pick<Asked<Out>, AskedMember>,
@@ -371,7 +373,7 @@ export function textFiles(text: string): TaskOutcome["files"] {
   return isShort ? [] : [{ bytes: Buffer.from(text), contentType: "text/plain" }];
 }
 
-/** What was consumed, as tasks tell it. */
+/** Returns the consumption in the form of tasks. */
 export function textUsage({
   usage,
   source,

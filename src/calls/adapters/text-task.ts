@@ -20,7 +20,7 @@ export interface TextTaskRequest {
   readonly params: JsonObject;
   /** Ends the generation. */
   readonly signal: AbortSignal;
-  /** Ends it whoever cancels. Default: `signal`. */
+  /** Ends the run regardless of who cancels. Default: `signal`. */
   readonly lastSignal?: AbortSignal | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface TextTaskRequest {
  */
 export type TextRunner = (request: TextTaskRequest) => Promise<Submitted>;
 
-/** Creates a runner of TEXT tasks. @param clock tells which price is in force */
+/** Creates a runner of TEXT tasks. @param clock decides which price is in force */
 export function createTextRunner(upstream: Upstream, clock: Pick<Clock, "now">): TextRunner {
   return async ({ model, route, params, signal }) => {
     const planned = plannedRoute(upstream, { model, route, dialect: undefined });

@@ -23,7 +23,8 @@ export function replyDecoder(
   { dialect, detachedReadMs }: PlannedRoute,
   { stop }: Pick<Generation, "stop">,
 ): ReplyDecoder {
-  // As after a disconnect: what is read to its end then is charged by the vendor in any case (R-MON-11).
+  // The same as after a disconnect: the vendor charges what is read to the end in any case
+  // (R-MON-11).
   const isReadToEnd = detachedReadMs === Number.POSITIVE_INFINITY;
   return withStops(vendorDialect(dialect), { stop, isReadToEnd });
 }
@@ -79,7 +80,10 @@ export function toVendorError(
   return new GatewayError(error.code, decoded.message || error.message, { status, details });
 }
 
-/** What a reply repeats: the request as the client sent it. @param previous the continued response, whose id the reply repeats */
+/**
+ * Returns the parts of the request that the reply repeats. @param previous the continued response,
+ * whose ID the reply repeats
+ */
 export function repeated(
   asked: Generation,
   { previous, reportCost }: { readonly previous: string | undefined; readonly reportCost: boolean },

@@ -82,7 +82,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     return this.meter({ ...text, inputTokens, isComplete: true }).usage;
   };
 
-  /** @param clock tells which price is in force */
+  /** @param clock decides which price is in force */
   constructor(generation: Generation, clock: Pick<Clock, "now">, onReply?: (reply: Reply) => void) {
     super();
     this.#generation = generation;
@@ -148,7 +148,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     const estimated = due === usage ? undefined : due;
     if (estimated !== undefined) reply.usage = estimated;
     this.#onReply?.(reply);
-    // `onReply` has the complete reply already: one empty event stands for it.
+    // `onReply` has the complete reply already, so one empty event represents it.
     const events = this.#generation.stream ? replyEvents(reply) : [create(GenerateEventSchema)];
     return { body: events, usage, estimated, textBytes, units: countTools(reply.parts) };
   }

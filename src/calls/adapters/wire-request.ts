@@ -99,7 +99,7 @@ interface RequestBody {
   readonly previous: string | undefined;
   /** Bytes that the vendor has stored and its model reads. Default 0. */
   readonly storedBytes?: number;
-  /** What the request says about routing. */
+  /** Routing preferences of the request. */
   readonly wishes: RoutingWishes;
 }
 
@@ -348,7 +348,10 @@ export class WireRequest extends ReadRequest<Buffer> {
     }
   }
 
-  /** The request for a vendor of a style: one that cannot compact is asked for a summary. */
+  /**
+   * Returns the request for a vendor of a style. A vendor that cannot compact gets a request for a
+   * summary.
+   */
   #askedOf(dialect: Dialect | undefined): Generation {
     const generation = this.#decoded();
     return dialect !== this.dialect && this.#isCompaction ? askForSummary(generation) : generation;
@@ -392,7 +395,7 @@ export class WireRequest extends ReadRequest<Buffer> {
         inputTokens: this.#typicalTokens(),
         generation: repeated(generation, { previous: this.#read.previous, reportCost }),
         onDropped: (name) => {
-          // The collector stores the seal for the client: it is not lost.
+          // The collector stores the seal for the client, so it is not lost.
           if (name === "reasoning.seal" && collector !== undefined) return;
           if (!this.droppedOfReply.includes(name)) this.droppedOfReply.push(name);
         },
@@ -438,7 +441,8 @@ function secondsOf(timeMs: number): number {
 }
 
 /**
- * Where a vendor has stored a response: `vendor`, or `vendor#credential` if the vendor has several.
+ * Returns the place where a vendor stored a response: `vendor`, or `vendor#credential` if the
+ * vendor has several.
  */
 function storageOf({ route, credential }: PlannedRoute): string {
   return credential === undefined ? route.vendor : `${route.vendor}#${credential}`;

@@ -27,8 +27,8 @@ export interface RequestSummary extends RequestLength {
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage;
   /**
-   * The most images that can be charged, if the vendor bills megapixels and the request leaves the
-   * size open. Default: those of `units`.
+   * Maximum number of chargeable images, if the vendor bills megapixels and the request leaves the
+   * size open. Default: the images of `units`.
    */
   readonly maxImages?: number | undefined;
   /** The form of the requested images. Default: the vendor chooses. */
@@ -98,13 +98,13 @@ export interface CostWriter<Out> {
    */
   write(out: Out, cost: string | undefined): Out;
   /**
-   * What is still held back; empty if there is nothing. @param cost `undefined`: not known, it
-   * stays as it is
+   * Returns the held-back rest; empty if there is nothing. @param cost undefined if unknown: the
+   * reply then keeps its own
    */
   rest(cost: string | undefined): Out;
 }
 
-/** What is known of a reply when its head goes out. */
+/** The reply at the time its head is sent. */
 export interface ReplyHead {
   /** The vendor's headers, by lower-case name. */
   readonly upstream: Readonly<Record<string, string>>;
@@ -172,8 +172,10 @@ export abstract class ReadRequest<Out extends Chunk> {
   get refersToStored(): boolean {
     return true;
   }
-  /** Whether the request asks for something of its own text, such as its log probabilities: an empty reply has a value then.
-   * Default false. */
+  /**
+   * Whether the request asks for data about its own text, such as log probabilities. An empty reply
+   * then has a value. Default false.
+   */
   get readsPrompt(): boolean {
     return false;
   }
@@ -187,8 +189,8 @@ export abstract class ReadRequest<Out extends Chunk> {
    * length. Default false. */
   readonly isLimitRequired: boolean = false;
   /**
-   * Whether the vendor completes and bills the reply, whoever disconnects: it is then read to its
-   * end, except if the vendor's `on_disconnect` is `abort`. Default false.
+   * Whether the vendor completes and bills the reply even if the client disconnects. The reply is
+   * then read to its end, unless the vendor's `on_disconnect` is `abort`. Default false.
    */
   readonly isReadToEnd: boolean = false;
   /** Members of the reply that the caller's style could not carry. */
@@ -198,9 +200,9 @@ export abstract class ReadRequest<Out extends Chunk> {
    * Default true.
    */
   readonly isRepeatable: boolean = true;
-  /** What the request says about routing. Default: nothing. */
+  /** Routing preferences of the request. Default: none. */
   readonly wishes: RoutingWishes = noWishes;
-  /** The public name of the model that answered, if it is not the requested one. */
+  /** Public name of the model that answered, if it is not the requested one. */
   answeredBy: string | undefined;
 
   /** The conversation that the request belongs to; undefined if none is recognised. */
@@ -278,12 +280,14 @@ export abstract class ReadRequest<Out extends Chunk> {
     return undefined;
   }
 
-  /** What writes the cost into the reply; undefined if the caller did not ask for it. */
+  /**
+   * Returns a writer that puts the cost into the reply; undefined if the caller did not request it.
+   */
   costWriter(): CostWriter<Out> | undefined {
     return undefined;
   }
 
-  /** What is charged for. */
+  /** Returns the usage to charge. */
   meter(delivered: Delivered): Metered {
     return meter(delivered);
   }

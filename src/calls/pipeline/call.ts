@@ -12,7 +12,7 @@ import type { Destination } from "../../routing/attempt-plan.ts";
 export interface CallStart {
   /** The gateway's id of the call, a UUIDv7. */
   readonly id: string;
-  /** When it started, in milliseconds since 1970: its prices are those of that time. */
+  /** Start in milliseconds since 1970. The prices of that time apply. */
   readonly startMs: number;
   readonly requestId: string;
   readonly accountId: string;
@@ -39,7 +39,7 @@ export class Call implements CallFacts {
   units: UnitUsage | undefined;
   usageSource: UsageSource = UsageSource.UNSPECIFIED;
   costNanos = 0n;
-  /** What the vendor's figures would have charged beyond what the request and its reply can cost. */
+  /** Part of the vendor's figures that exceeds what the request and its reply can cost. */
   implausibleNanos = 0n;
   /** Whether the usage is charged. */
   isCharged = false;
@@ -48,11 +48,11 @@ export class Call implements CallFacts {
   /** Set once money is held: the call must then be settled. */
   heldNanos: bigint | undefined;
   /**
-   * The verdict of limits of rate or concurrency: a call that they admit must be ended towards
-   * them. Undefined if there are none.
+   * Verdict of the rate and concurrency limits; undefined if there are none. The limits must be
+   * notified when an admitted call ends.
    */
   limiting: Promise<Ticket | LimitRefusal> | undefined;
-  /** What is left of these limits, as headers of the reply; undefined if there are none. */
+  /** Remaining limits as reply headers; undefined if there are no limits. */
   limitHeaders: Readonly<Record<string, string>> | undefined;
   /** Whether budgets limit the call: it may cost only what is held. */
   isBudgeted = false;
@@ -66,7 +66,7 @@ export class Call implements CallFacts {
   readonly #startMs = performance.now();
   #firstByteMs = 0;
   #attemptMs = 0;
-  /** Failed attempts, and the answered one if there was a choice; undefined if there is none. */
+  /** Failed attempts, and the answered one if there was a choice; undefined if there are none. */
   #attempts: AttemptRow[] | undefined;
   #failedMs = 0;
   #answeredMs = 0;
@@ -84,10 +84,10 @@ export class Call implements CallFacts {
   }
 
   /**
-   * Records a failed attempt, whether a request was sent or not.
+   * Records a failed attempt, whether or not a request was sent.
    *
-   * @param possibleCostNanos what its vendor may charge for it; undefined means nothing, or it is
-   * not known
+   * @param possibleCostNanos maximum that the vendor may charge for it; undefined if nothing or
+   * unknown
    */
   failed(
     { route, credential }: Destination,
@@ -168,12 +168,12 @@ export class Call implements CallFacts {
     return performance.now() - this.#startMs;
   }
 
-  /** Milliseconds from start to the first content; 0: none came. */
+  /** Milliseconds from start to the first content; 0 without content. */
   get firstByteMs(): number {
     return this.#firstByteMs;
   }
 
-  /** Milliseconds since the first content came; 0: none came. */
+  /** Milliseconds since the first content; 0 without content. */
   get contentMs(): number {
     return this.#answeredMs === 0 ? 0 : performance.now() - this.#answeredMs;
   }
@@ -185,7 +185,7 @@ export class Call implements CallFacts {
     return this.#attemptMs - this.#startMs + after;
   }
 
-  /** Failed attempts, and the answered one if there was a choice; undefined if there is none. */
+  /** Failed attempts, and the answered one if there was a choice; undefined if there are none. */
   get attempts(): readonly AttemptRow[] | undefined {
     return this.#attempts;
   }

@@ -137,17 +137,17 @@ export function chargeToDate<Out extends Chunk>(
 }
 
 /**
- * The price of the service tier that served a call: of the one that the reply names, else of the dearest that the request
- * allows.
+ * Returns the price of the service tier that served a call: the tier named by the reply, else the
+ * most expensive tier that the request allows.
  */
 function priceOfTier<Out extends Chunk>(
   { call, first, deps: { pricing } }: Chargeable<Out>,
   price: PriceConfig,
   usage: Usage & UnitUsage,
 ): PriceConfig {
-  // A fallback model may have none, unlike the one before it.
+  // A fallback model may have no tiers, unlike the model before it.
   call.tierPrice = undefined;
-  // As for nearly every model.
+  // The usual case.
   if (price.serviceTiers === undefined) return price;
   const served = servedPrice(price, usage.serviceTier);
   const possible = served ? [served] : possiblePrices(price, first?.features?.serviceTiers);
@@ -159,8 +159,8 @@ function priceOfTier<Out extends Chunk>(
 }
 
 /**
- * The price of the images that were made, if the vendor chose their size or quality. Never above
- * that of the hold.
+ * Returns the price of the delivered images if the vendor chose their size or quality. It never
+ * exceeds the price of the hold.
  */
 function priceOfMade<Out extends Chunk>(
   { call, price, imagePrices, planned, deps: { pricing } }: Chargeable<Out>,
@@ -209,8 +209,9 @@ export function unreadBytesOf<Out extends Chunk>(reply: Reply<Out> | undefined):
 }
 
 /**
- * What is charged of a usage that cannot be true; undefined if it can. Units other than tokens are held for in full: only
- * recorded time may be a little longer than it was measured, and images larger than a request without a size suggests.
+ * Returns the chargeable part of an implausible usage; undefined if the usage is plausible. Units
+ * other than tokens are held for in full. Only recorded time may be a little longer than measured,
+ * and images larger than a request without a size suggests.
  */
 function plausiblePart<Out extends Chunk>(
   chargeable: Chargeable<Out>,

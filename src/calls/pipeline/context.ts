@@ -42,7 +42,7 @@ export interface PipelineDeps {
   readonly calls: RunningCalls;
   readonly limiter: Pick<Limiter, "admit" | "isFar" | "end">;
   readonly limitDefaults: LimitDefaults;
-  /** Where calls wait for room in their limits. */
+  /** Queues in which calls wait for a free slot of their limits. */
   readonly limitQueues: Pick<AdmissionQueues, "admit" | "onEnd">;
   readonly streams: MonitoredStreams;
   readonly unlimitedRoutes: Pick<UnlimitedRoutes, "has" | "add" | "kept">;
@@ -50,6 +50,8 @@ export interface PipelineDeps {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly counter: TokenCounter;
-  /** Counts for those who may pay nothing: {@link counter} never waits for it (R-LIM-2). */
+  /**
+   * Counts tokens for callers who may pay nothing; {@link counter} never waits for it (R-LIM-2).
+   */
   readonly freeCounter: TokenCounter;
 }

@@ -39,7 +39,7 @@ export class CostReport<Out extends Chunk> {
     return this.#writer.rest(await this.#charge());
   }
 
-  /** The rest of a stream that failed, without a cost: it is not known yet. */
+  /** Returns the rest of a failed stream, without a cost because it is still unknown. */
   abandon(): Out {
     return this.#writer.rest(undefined);
   }

@@ -57,8 +57,9 @@ export async function clampToHold<Out extends Chunk>(held: Held<Out>): Promise<v
 }
 
 /**
- * Grows a hold as far as the ledger says in time. A settlement must not wait for a database that is away: it goes to the
- * journal then, with the charge that is held. An extension that is granted later is released by the settlement.
+ * Grows a hold as far as the ledger confirms in time. A settlement must not wait for an unreachable
+ * database: it then goes to the journal with the charge that is held. The settlement releases an
+ * extension that is granted later.
  */
 async function growInTime<Out extends Chunk>(
   held: Held<Out>,

@@ -15,7 +15,7 @@ import type { Connection } from "./connection.ts";
 import type { Opened } from "./open.ts";
 import { StreamReply } from "./reply.ts";
 
-/** How the call ends, as far as a delivery decides it. */
+/** The delivery's decision about how the call ends. */
 interface Deliverance {
   readonly connection: Connection;
   readonly delivery: Delivery;
@@ -25,7 +25,7 @@ interface Deliverance {
  * Delivers a reply. A failed stream ends with the error event of its style; if the style has none,
  * the failure is thrown.
  *
- * @returns `undefined` if a whole reply was sent at once: nothing is to be waited for
+ * @returns undefined if a whole reply was sent at once
  * @throws GatewayError
  */
 export function deliver<Out extends Chunk>(
@@ -51,7 +51,10 @@ export function deliver<Out extends Chunk>(
   return stored.then(() => sendWhole(opened, sink, { ...ended, out }));
 }
 
-/** Whether a complete reply may cost more than is held: it exceeds what was bounded, or nobody has counted it. */
+/**
+ * Whether a complete reply may cost more than is held: it exceeds its bound, or its tokens were not
+ * counted.
+ */
 function canExceedHold<Out extends Chunk>(
   { plan }: Opened<Out>,
   { usage, units }: WholeReply<Out>,
@@ -87,7 +90,7 @@ async function deliverStream<Out extends Chunk>(
   }
 }
 
-/** Sends a whole reply that must be paid for first, or that tells its cost. */
+/** Sends a whole reply that must be paid for first, or that reports its cost. */
 async function completeWhole<Out extends Chunk>(
   opened: Opened<Out>,
   sink: Sink<Out>,
@@ -264,7 +267,7 @@ interface FailureContext<Out extends Chunk> extends Omit<RelayContext<Out>, "mon
 }
 
 /**
- * Ends a stream that failed with its style's error event. @throws GatewayError if the style has
+ * Ends a failed stream with the error event of its style. @throws GatewayError if the style has
  * none
  */
 async function fail<Out extends Chunk>(
@@ -286,7 +289,9 @@ interface HeadFacts {
   readonly length: number | undefined;
   readonly dropped: readonly string[];
   readonly isDetached: boolean;
-  /** What the call costs in USD; absent if the caller did not ask, or it is not known yet. */
+  /**
+   * Cost of the call in USD; absent if the caller did not request it, or if it is still unknown.
+   */
   readonly cost?: string | undefined;
 }
 

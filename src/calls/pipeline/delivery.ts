@@ -9,7 +9,7 @@ export interface Delivery {
   isWithheld: boolean;
   /** Whether the reply reports the cost: it is final. */
   isCostReported: boolean;
-  /** The monitor of a stream; undefined if the reply is none. */
+  /** The monitor of a stream; undefined for whole replies. */
   monitor: HoldMonitor | undefined;
 }
 

@@ -61,8 +61,9 @@ export class DisconnectHandler {
    * Returns the signal that stops the vendor of an attempt.
    *
    * @param detachedReadMs see {@link PlannedRoute}
-   * @param isWholeText whether the reply is a text that is not streamed. It shows nothing before its end: whoever left just
-   * before that would pay for none of the output. Default false
+   * @param isWholeText whether the reply is a text that is not streamed. It shows nothing before
+   * its end: a client that disconnects just before that would pay for none of the output. Default
+   * false
    */
   signalFor(detachedReadMs: number, isWholeText = false): CancelSignal {
     const { client } = this.#options;
@@ -77,7 +78,7 @@ export class DisconnectHandler {
     return this.#vendor;
   }
 
-  /** Stops the vendor of the attempt under way. A further attempt has a signal of its own. */
+  /** Stops the vendor of the current attempt. Each further attempt has a separate signal. */
   stopAttempt(reason: HttpFailure): void {
     const vendor = this.#vendor;
     this.#vendor = undefined;
@@ -140,7 +141,10 @@ export class DisconnectHandler {
   };
 }
 
-/** Stops the vendor of an attempt, and knows whether it has the whole request: it works and charges only then. */
+/**
+ * Stops the vendor of an attempt, and records whether the vendor has the whole request: it works
+ * and charges only then.
+ */
 class AttemptSignal extends CancelSource {
   isSent = false;
 

@@ -40,10 +40,11 @@ export interface TooLong {
 }
 
 /**
- * The request does not fit into the context of any route. The words are those by which coding agents of all styles
- * recognise that they have to shorten the conversation.
+ * Returns the error for a request that exceeds the context of every route. Coding agents of all
+ * styles recognise its words and shorten the conversation.
  *
- * @param refused the vendor's refusal, whose message comes first and whose status and details stay. Default: nobody was asked
+ * @param refused the vendor's refusal, whose message comes first and whose status and details stay.
+ * Default: no vendor was called
  */
 export function tooLong(
   { model, inputTokens, maxOutputTokens, contextTokens, dialect }: TooLong,

@@ -1,6 +1,7 @@
 /**
- * Monitors a stream against its hold, whatever output limit its request named (R-MON-5, R-MON-12): the hold grows ahead
- * of the generated text, or the stream ends. Checkpoints tell the ledger what the call would cost if it ended now.
+ * Monitors a stream against its hold, regardless of the output limit of its request (R-MON-5,
+ * R-MON-12): the hold grows ahead of the generated text, or the stream ends. Checkpoints report to
+ * the ledger what the call would cost if it ended now.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -59,7 +60,7 @@ export class HoldMonitor implements Placed {
   #nowMs: number;
   #isEnded = false;
   #isUsedUp = false;
-  /** Another process has ended the hold, because it took this process for dead. */
+  /** Another process ended the hold because it considered this process dead. */
   #isClosed = false;
   /** The wait of an event for the ledger's next answer; undefined if none waits. */
   #answered: PromiseWithResolvers<void> | undefined;
@@ -242,9 +243,7 @@ export class HoldMonitor implements Placed {
   }
 }
 
-/**
- * From how much text on an event is not delivered without the ledger's answer: about 1,000 tokens.
- */
+/** Events with at least this much text wait for the ledger's answer: about 1,000 tokens. */
 const longEventBytes = 4_096;
 
 /** Begins a wait of at most {@link extendWaitMs}. */
@@ -309,7 +308,9 @@ function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage) => big
   return withOutput(paid);
 }
 
-/** Reduces what a call is charged to at most `nanos`. A figure that nobody counted is an estimate. */
+/**
+ * Reduces the charge of a call to at most `nanos`. Figures that were not counted become estimates.
+ */
 export function clampCall(call: Call, nanos: bigint, costOf: (usage: Usage) => bigint): void {
   const { usage } = call;
   if (usage === undefined) return;

@@ -19,8 +19,11 @@ export interface HoldPlan {
   /** The amount of one extension: the cost of `stepTokens` output tokens. */
   readonly stepNanos: bigint;
   readonly stepTokens: number;
-  /** How far the estimated cost may exceed a hold of `maxNanos` that cannot grow. The delivered text only estimates the
-   * tokens, and a reply within its limit must not be cut because its words are long. */
+  /**
+   * Amount by which the estimated cost may exceed a hold of `maxNanos` that cannot grow. The
+   * delivered text only estimates the tokens, and a reply within its limit must not be cut because
+   * its words are long.
+   */
   readonly slackNanos: bigint;
 }
 

@@ -13,7 +13,7 @@ export interface Delivered {
   /** The usage that the vendor reported; undefined if there is none. */
   readonly reported: Usage | undefined;
   /**
-   * The gateway's estimate that the reply reported to the client: it is charged as it is. Absent if
+   * The gateway's estimate that the reply showed to the client. It is charged unchanged. Absent if
    * there is none.
    */
   readonly told?: Usage | undefined;
@@ -31,22 +31,25 @@ export interface Delivered {
   readonly isComplete: boolean;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage | undefined;
-  /** What the call is charged by. Absent if not known where tokens alone are metered. */
+  /** Price of the call. Absent if unknown because only tokens are metered. */
   readonly price?: PriceConfig;
   /** Whether the input is charged even without content, because the vendor reads it for a client that disconnected
    * (R-MON-11). Default false. */
   readonly isInputOwed?: boolean;
-  /** Whether the request asks for text: some only warm the vendor's prompt cache. Default true. */
+  /**
+   * Whether the request asks for text: some requests only warm the vendor's prompt cache. Default
+   * true.
+   */
   readonly isTextRequested?: boolean;
 }
 
-/** What is known of a text whose client disconnected: its vendor was stopped, or counts nothing. */
+/** Facts about a text whose client disconnected: its vendor was stopped, or reports no count. */
 export interface StoppedText {
   /** Whether the estimate is rather too high than too low. */
   readonly isCautious: boolean;
   /** The pieces of text that the vendor streamed; 0: not counted. */
   readonly pieces: number;
-  /** The output token limit of the request; Infinity: none. */
+  /** The output token limit of the request; Infinity without a limit. */
   readonly maxTokens: number;
 }
 
@@ -99,7 +102,10 @@ export function meter(delivery: Delivered): Metered {
   return { usage, source: UsageSource.ESTIMATED, isCharged: true };
 }
 
-/** The longest average piece that is taken for one token: that of nearly all texts is shorter. */
+/**
+ * Maximum average length of pieces that are counted as one token each. The pieces of nearly all
+ * texts are shorter.
+ */
 const singleTokenBytesMax = 6;
 
 /**
@@ -189,7 +195,7 @@ export const nothingMetered: Metered = {
   isCharged: false,
 };
 
-/** The usage of a request that nobody has answered. */
+/** Returns the usage of a request without a reply. */
 export function inputOnly(inputTokens: number) {
   return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0 };
 }

@@ -36,7 +36,7 @@ export type Reply<Out extends Chunk> =
   /** The vendor's refusal of the request, passed on unchanged. */
   | { readonly kind: "refusal"; readonly body: Out };
 
-/** What the attempts of one call share. */
+/** State that the attempts of one call share. */
 interface Opening<Out extends Chunk> {
   readonly held: Held<Out>;
   readonly connection: Connection;
@@ -185,7 +185,7 @@ function requestFor<Out extends Chunk>(
   };
 }
 
-/** Reads an answer up to its first content, or to its end if it is not streamed. */
+/** Reads a reply up to its first content, or to its end if it is not streamed. */
 async function readAnswer<Out extends Chunk>(
   { held, connection, hasAlternatives, silence }: Opening<Out>,
   answered: OpenReply,
@@ -331,8 +331,8 @@ function isSilenceTimed<Out extends Chunk>(
 }
 
 /**
- * What the vendor may charge for an attempt that was abandoned, in nano-USD; undefined means
- * nothing, or it is not known.
+ * Returns the maximum that the vendor may charge for an abandoned attempt, in nano-USD; undefined
+ * if nothing or unknown.
  */
 function possibleCost<Out extends Chunk>(
   { tokens, call, deps }: Held<Out>,

@@ -11,9 +11,9 @@ const toleranceTokens = 16;
 const tokenBytesMax = 128;
 
 /**
- * Counts a reply that exceeds the output limit of its request, or keeps it. The first is proven by the vendor's own count of
- * what the limit is for, or by more text than so many tokens can be. By an estimate, a client that asks for long lines of
- * dashes (64 bytes a token) and disconnects would prove it.
+ * Counts a reply as exceeding the output limit of its request, or as within it. An overrun is
+ * proven by the vendor's own count, or by more text than the limit's tokens can hold. An estimate
+ * is no proof: a client could request long lines of dashes (64 bytes a token) and disconnect.
  */
 export function markOverrun<Out extends Chunk>({
   call,

@@ -1,5 +1,5 @@
 /**
- * What a figure of a vendor can charge at most (R-MON-15). A vendor with a defect may report any number; a
+ * Bounds the charge for a vendor's figure (R-MON-15). A defective vendor may report any number; a
  * prepaid customer must not pay for it.
  */
 import type { Logger } from "pino";
@@ -11,9 +11,9 @@ import type { BilledFeatures } from "../../dialect/features/billed-features.ts";
 import type { Metrics } from "../../observe/metrics.ts";
 import type { Chunk, ReadRequest, RequestSummary } from "./adapter.ts";
 
-/** What is known of a call beside its vendor's figures. */
+/** Facts about a call besides its vendor's figures. */
 export interface PlausibleFacts {
-  /** Input tokens that the request is held for: an upper bound of its own text. */
+  /** Input tokens of the hold: an upper bound of the request's text. */
   readonly inputTokens: number;
   /** Output tokens that the request allows, or that its model can generate if it names no limit. */
   readonly maxTokens: number;
@@ -54,7 +54,7 @@ export function plausibleFacts(call: ComparedCall): PlausibleFacts {
   };
 }
 
-/** The output limit of a request, of all choices together; undefined if it has none. */
+/** Returns the output limit of a request for all choices together; undefined without a limit. */
 export function limitTokensOf({ text }: { readonly text: RequestSummary }): number | undefined {
   return text.maxOutputTokens === undefined ? undefined : text.maxOutputTokens * text.choices;
 }
@@ -62,12 +62,12 @@ export function limitTokensOf({ text }: { readonly text: RequestSummary }): numb
 /** Input tokens that vendors add to any request: templates, and descriptions of tools. */
 const templateTokens = 8_192;
 
-/** How often a request without a limit may exceed what it can be expected to cost. */
+/** Factor by which a request without a limit may exceed its expected cost. */
 const unlimitedFactor = 2;
 
 /**
- * Input that a vendor may add: a stored conversation or file that the request names has any length up to the model's context,
- * and each call of a tool that the vendor runs reads all of it again.
+ * Estimates input that a vendor may add. A stored conversation or file may have any length up to
+ * the model's context, and each call of a vendor's tool reads all of it again.
  */
 export function vendorInputTokens(
   features: BilledFeatures | undefined,
@@ -114,14 +114,14 @@ export function chargeablePart(usage: Usage, facts: PlausibleFacts): Usage {
 
 /** Figures of a vendor that are not charged to their whole. */
 interface Implausible {
-  /** What the log line names. */
+  /** The call or task that the log line names. */
   readonly id: { readonly callId: string } | { readonly taskId: string };
   readonly vendor: string;
   /** The vendor's name of the model. */
   readonly model: string | undefined;
-  /** As the vendor reports it. */
+  /** As reported by the vendor. */
   readonly usage: UsageFigures | undefined;
-  /** What is not charged of it, in nano-USD. */
+  /** Part that is not charged, in nano-USD. */
   readonly lossNanos: bigint;
 }
 

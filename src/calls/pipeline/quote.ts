@@ -34,7 +34,9 @@ export interface Quoted<Out extends Chunk> extends ReadCall<Out> {
    */
   readonly first: PreparedCall | undefined;
   readonly price: PriceConfig;
-  /** The price with its table of images, of which `price` is one. Absent if it has none. */
+  /**
+   * The price with its table of images, of which `price` is one entry. Absent without such a table.
+   */
   readonly imagePrices?: PriceConfig | undefined;
   readonly tokens: RequestTokens;
   /** Plans the hold for this many input tokens. */
@@ -54,7 +56,7 @@ export function quote<Out extends Chunk>(
   requireSpoken(model, planned, deps.upstream);
   const recalled = request.recall(planned);
   if (recalled === undefined) return quoteRoutes(readCall, planned, false);
-  // What a vendor has stored for the request is at that vendor only.
+  // Objects that a vendor has stored for the request exist at that vendor only.
   return withTimeout(stateWaitMs, recalled).then((found) =>
     quoteRoutes({ ...readCall, request: found.request }, found.routes, true),
   );
@@ -168,8 +170,8 @@ function prepareFirst<Out extends Chunk>(
 }
 
 /**
- * Refuses a request that no route can take, if that is certain. Where only the vendor can count, it
- * is asked.
+ * Refuses a request that certainly exceeds every route. If only the vendor can count its tokens,
+ * the request is sent.
  * @throws GatewayError INVALID_REQUEST
  */
 async function refuseOverlong<Out extends Chunk>({
@@ -204,7 +206,7 @@ export function refuseImageForm({ images = [] }: PriceConfig, asked: ImageForm):
   throw invalid(name, `the model has no price for such images; it has one for ${forms.join(", ")}`);
 }
 
-/** The maximum usage of a request with these tokens, and what it asks for beyond text. */
+/** Returns the maximum usage of a request with these tokens, including units other than text. */
 export function maxUsage(
   units: UnitUsage | undefined,
   features: BilledFeatures | undefined,
@@ -262,7 +264,10 @@ export function chooseModels<Out extends Chunk>(
   return { routes, fallbacks };
 }
 
-/** The models of the request, which must exist; else those of the configuration that the key may use. */
+/**
+ * Returns the fallback models that the request names, which must exist; else the configured ones
+ * that the key may use.
+ */
 function fallbackModels<Out extends Chunk>({
   model,
   request,

@@ -25,7 +25,7 @@ interface StreamReplyOptions<Out> {
   readonly addedTextBytes: (event: Buffer, knownBytes: number) => number;
 }
 
-/** How the gateway ended a reply: at its limit with a usage, or with a failure. */
+/** The gateway's end of a reply: at its limit with a usage, or with a failure. */
 type Cut = { readonly usage: Usage | undefined } | { readonly failure: GatewayError };
 
 /**
@@ -43,7 +43,7 @@ export class StreamReply<Out extends Chunk> {
   #early: Out[] | undefined;
   #earlySize = 0;
   #isEnded = false;
-  /** What was received and not read yet. */
+  /** Received bytes that were not read yet. */
   #unread: readonly Buffer[] | undefined;
   #unreadEventBytes = 0;
   #isEventAllowed = false;
@@ -84,8 +84,10 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.textPieces ?? 0;
   }
 
-  /** Bytes of text in an event that has more than was to be read at once: it is not read before {@link allowEvent}, and
-   * not delivered where the reply is stopped instead. 0: none waits. */
+  /**
+   * Bytes of text in an event that exceeds the allowed text. The event is not read before {@link
+   * allowEvent}, and not delivered if the reply is stopped instead. 0 if no event waits.
+   */
   get unreadEventBytes(): number {
     return this.#unreadEventBytes;
   }
@@ -143,13 +145,13 @@ export class StreamReply<Out extends Chunk> {
 
   /**
    * Reads up to the first content, while another vendor could still take the call; {@link take}
-   * then returns what came. Ends early if the vendor reports a failure, or events have come for
-   * {@link preludeMs} without content.
+   * then returns the received data. Ends early if the vendor reports a failure, or after {@link
+   * preludeMs} of events without content.
    *
-   * @param endsAtEvent whether to read up to the first event only, content or not
-   * @param onEvent called with each event that is no keep-alive
-   * @throws HttpFailure if the stream broke, or ended without content; GatewayError where the
-   * gateway ended it
+   * @param endsAtEvent whether to read up to the first event only, with or without content
+   * @param onEvent called with each event except keep-alives
+   * @throws HttpFailure if the stream broke, or ended without content; GatewayError if the gateway
+   * ended it
    */
   async readToContent(endsAtEvent: boolean, onEvent: () => void): Promise<void> {
     let firstMs: number | undefined;
@@ -218,8 +220,8 @@ export class StreamReply<Out extends Chunk> {
   }
 
   /**
-   * Returns the received piece for the client: empty if no event is complete yet, `undefined` if an
-   * event waits, see {@link unreadEventBytes}. @param textBytesMax the most text to read, in bytes
+   * Returns the received piece for the client: empty if no event is complete yet, undefined if an
+   * event waits, see {@link unreadEventBytes}. @param textBytesMax maximum bytes of text to read
    */
   take(textBytesMax = Number.POSITIVE_INFINITY): Out | undefined {
     const early = this.#early?.shift();
@@ -233,9 +235,9 @@ export class StreamReply<Out extends Chunk> {
   }
 
   /**
-   * Returns the rest for the client once {@link ready} resolved to false; undefined means nothing,
-   * or an event waits.
-   * @param textBytesMax the most text to read, in bytes @throws HttpFailure if the stream was cut
+   * Returns the rest for the client once {@link ready} resolved to false; undefined if there is
+   * nothing, or an event waits.
+   * @param textBytesMax maximum bytes of text to read @throws HttpFailure if the stream was cut
    */
   rest(textBytesMax = Number.POSITIVE_INFINITY): Out | undefined {
     const stream = this.#stream;
@@ -295,8 +297,8 @@ export class StreamReply<Out extends Chunk> {
   }
 
   /**
-   * How many bytes of `pieces` may be read; undefined means they complete an event with too much
-   * text, which waits.
+   * Returns how many bytes of `pieces` may be read; undefined if they complete an event with too
+   * much text, which waits.
    */
   #readable(pieces: readonly Buffer[], textBytesMax: number): number | undefined {
     const { unfinished, textBytes, done } = this.#stream;
@@ -333,10 +335,12 @@ export class StreamReply<Out extends Chunk> {
   }
 }
 
-/** How much is read at once if it completes no event, whatever is held. */
+/** Minimum bytes per read if they complete no event, whatever is held. */
 const readBytesMin = 4_096;
 
-/** How much text is read before the monitor of the hold begins: every hold covers 64 tokens. */
+/**
+ * Bytes of text that are read before the monitor of the hold begins: every hold covers 64 tokens.
+ */
 const earlyTextBytes = 256;
 
 function sizeOf(pieces: readonly Buffer[]): number {
@@ -351,7 +355,7 @@ function upTo(pieces: readonly Buffer[], end: number): readonly Buffer[] {
   return [first.length >= end ? first.subarray(0, end) : Buffer.concat(pieces, end)];
 }
 
-/** What stands behind the first bytes of pieces; undefined if there is nothing. */
+/** Returns the bytes after the first `end` bytes of pieces; undefined if there are none. */
 function behind(pieces: readonly Buffer[], end: number): readonly Buffer[] | undefined {
   let passed = 0;
   for (let index = 0; index < pieces.length; index++) {
@@ -363,10 +367,13 @@ function behind(pieces: readonly Buffer[], end: number): readonly Buffer[] | und
   return undefined;
 }
 
-/** How long events without content are held back: a vendor that goes on sending them works. */
+/**
+ * Maximum time for which events without content are held back. A vendor that continues to send them
+ * is working.
+ */
 const preludeMs = 5_000;
 
-/** How much without content is held back: bytes, or events of the contract. */
+/** Maximum amount without content that is held back: bytes, or events of the contract. */
 const preludeSizeMax = 16_384;
 
 const colon = 0x3a;

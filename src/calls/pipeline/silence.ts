@@ -34,7 +34,7 @@ function endSilent(client: DisconnectHandler): void {
   client.stopAttempt(new HttpFailure("timeout", "no content within timeouts.first_byte"));
 }
 
-/** How long a stream may be silent before its first content. */
+/** Returns the maximum silence of a stream before its first content. */
 export function firstContentMs({ isReasoning }: ModelConfig, { timeouts }: VendorConfig): number {
   return timeouts.firstContentMs ?? (isReasoning ? timeouts.firstByteMs : firstContentDefaultMs);
 }

@@ -109,7 +109,7 @@ class SpeechAudio extends BytesRelay {
   readonly #format: AudioFormat | undefined;
   #kept: Buffer[] = [];
 
-  /** @param format `undefined`: its length does not matter */
+  /** @param format undefined if the length does not matter */
   constructor(characters: number, format: AudioFormat | undefined) {
     super();
     this.#characters = characters;
@@ -151,13 +151,16 @@ class SpeechEvents extends SpeechEventsRelay {
 const inputTokensPerSecond = 30;
 const outputTokensPerSecond = 12;
 
-/** Bytes of text of a second of the fastest speech: a recording that tells a shorter length tells too little. */
+/**
+ * Bytes of text per second of the fastest speech. A recording that states a shorter length is
+ * wrong.
+ */
 const textBytesPerSecondMax = 60;
 
 /** A recording, measured before its request is quoted. */
 interface Recording {
   readonly upload: Upload;
-  /** Its length in seconds; undefined if the file does not tell. */
+  /** Length in seconds. Undefined if the file does not state it. */
   readonly seconds: number | undefined;
 }
 
@@ -209,7 +212,10 @@ export class TranscriptionRequest extends AudioRequest {
     return isEvents ? new TranscriptEventsRelay() : new TranscriptTextRelay();
   }
 
-  /** The recording is charged once its text is there, or the vendor has it and nobody waits any more. */
+  /**
+   * A recording is charged once its text has arrived, or once the vendor has it and the client
+   * disconnected.
+   */
   override meter(delivered: Delivered): Metered {
     const { units, isComplete, isInputOwed = false, textBytes, inputTokens = 0 } = delivered;
     if (!isComplete && textBytes === 0 && !isInputOwed) return nothingMetered;
@@ -233,7 +239,7 @@ function recordingOf({ files }: Upload): { readonly bytes: number } {
   return file;
 }
 
-/** What was delivered, in the units that audio is charged by. */
+/** The delivered audio, in its billable units. */
 interface DeliveredAudio {
   /** Its length; charged if a second has a price. */
   readonly seconds: number;

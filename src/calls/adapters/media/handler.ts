@@ -21,7 +21,7 @@ import { readUpload } from "./upload.ts";
 /**
  * Handles a request.
  *
- * @param pieces the form of the request, while it arrives. Default: its body
+ * @param pieces the form of the request while it arrives. Default: the request body
  * @throws GatewayError for failures that were not written to the sink
  */
 export type MediaHandler = (
@@ -118,7 +118,7 @@ async function* once(body: Uint8Array): AsyncIterable<Uint8Array> {
   yield body;
 }
 
-/** How requests run as tasks. */
+/** The conversions between requests and tasks. */
 interface TaskForms {
   readonly images: ServeByTask;
   readonly speech: ServeByTask;

@@ -42,7 +42,7 @@ export function createImagesByTask(options: MediaByTaskOptions): ServeByTask {
   });
 }
 
-/** What the reply depends on. */
+/** Properties of the request that shape the reply. */
 interface AskedImages {
   readonly isStreamed: boolean;
   /** Whether images are changed instead of made. */
@@ -112,8 +112,8 @@ function streamImages(accepted: AcceptedMedia<AskedImages>, sink: Sink<Buffer>):
 }
 
 /**
- * The tokens of a result, in OpenAI's form; zeros if its vendor reports none. Vendors do not tell
- * the tokens of images in the input from those of texts.
+ * Returns the tokens of a result in OpenAI's form; zeros if the vendor reports none. Vendors do not
+ * separate input tokens of images from those of texts.
  */
 function imageUsage({ inputTokens, outputTokens }: MediaResult) {
   return {

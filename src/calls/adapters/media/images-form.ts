@@ -13,7 +13,7 @@ import type { Upload, UploadedFile } from "./upload.ts";
 
 /** A request for images as a form. */
 export interface ImagesForm extends Pick<ImagesBody, "model" | "images" | "stream" | "form"> {
-  /** The most input tokens: those of its texts and images. */
+  /** Maximum input tokens of its texts and images. */
   readonly inputTokensMax: number;
 }
 
@@ -83,7 +83,7 @@ const signatures: readonly (readonly [type: string, pattern: RegExp])[] = [
   ["image/webp", /^RIFF[^]{4}WEBP/],
 ];
 
-/** A file as an address. Clients often send no type, so that its bytes tell it. */
+/** Converts a file to a data URL. Clients often send no type, so it is detected from the bytes. */
 async function dataUrlOf({ name, bytes, readAt }: UploadedFile): Promise<string> {
   const content = await readAt(0, bytes);
   const head = content.toString("latin1", 0, 12);

@@ -116,7 +116,7 @@ export abstract class MediaRequest extends ReadRequest<Buffer> {
   }
 }
 
-/** The cost stands in the header only. */
+/** Puts the cost into the header only. */
 const costInHead: CostWriter<Buffer> = {
   whole: (body) => body,
   write: (out) => out,

@@ -1,7 +1,7 @@
 /**
- * Serves requests for images and speech whose vendors do not speak OpenAI's form: as a task of the model, whose result is
- * awaited. A paid job is therefore never lost, whatever happens to the client or to this process. The task holds and
- * charges; its record is that of the call.
+ * Serves requests for images and speech whose vendors do not speak OpenAI's form: it runs a task of
+ * the model and waits for the result. A paid job is therefore never lost, whatever happens to the
+ * client or to this process. The task holds and charges; its record is the record of the call.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { GatewayStopping } from "../../../core/caller.ts";
@@ -35,7 +35,7 @@ export type ServeByTask = (
 
 /** One form of requests that run as tasks. */
 interface MediaForm<Read extends MediaRequest, Asked> {
-  /** What the result is, in errors: `images`. */
+  /** Noun for the result in error messages, such as `images`. */
   readonly what: string;
   adapter(input: MediaInput): MediaAdapter<Read>;
   /** Reads the parameters of the task, and what the reply depends on. @throws GatewayError INVALID_REQUEST */
@@ -56,7 +56,7 @@ export interface AcceptedMedia<Asked> {
   readonly asked: Asked;
   readonly context: CallContext;
   readonly reportCost: boolean;
-  /** Headers of the reply that tell how the request was accepted. */
+  /** Reply headers that state how the request was accepted. */
   readonly headers: Readonly<Record<string, string>>;
   /**
    * Waits for the result. A task whose client disconnects is cancelled, if its vendor can. @throws

@@ -115,7 +115,7 @@ export function speechParams(members: JsonObject, model: MediaTaskModel): TaskPa
   for (const [name, value] of Object.entries(members)) {
     if (ownSpeechMembers.has(name) || value === null) continue;
     const canonical = speechNames.get(name) ?? camelCase(name);
-    // `text` and `prompt` would stand beside `input`.
+    // `text` and `prompt` would duplicate `input`.
     if (canonical in known && name !== "text" && name !== "prompt") params[canonical] = value;
     else dropped.push(name);
   }
@@ -167,7 +167,7 @@ function readParams(params: JsonObject, { field, read }: MediaTaskModel): JsonOb
   }
 }
 
-/** What requests call parameters by another name. */
+/** Parameters that requests call by another name. */
 const ownNames: ReadonlyMap<string, string> = new Map([
   ["aspectRatio", "size"],
   ["imageUrls", "image"],

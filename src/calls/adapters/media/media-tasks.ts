@@ -56,7 +56,7 @@ export interface MediaTaskStarted {
   readonly replayed: boolean;
 }
 
-/** The end of a task: its files, or why there are none. */
+/** The result of a task: its files, or the reason for its failure. */
 export type MediaTaskEnd =
   | { readonly error: GatewayError }
   | {

@@ -33,7 +33,7 @@ export function createSpeechByTask(options: MediaByTaskOptions): ServeByTask {
   });
 }
 
-/** What the reply depends on. */
+/** Properties of the request that shape the reply. */
 interface AskedSpeech {
   /** Whether the audio comes as events. */
   readonly isStreamed: boolean;

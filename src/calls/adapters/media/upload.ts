@@ -1,10 +1,11 @@
 /**
- * Reads requests with files (`multipart/form-data`) while they arrive. Files go to a temporary file, so that a request is
- * known whole, and paid for, before its vendor is asked, and can be sent again to another one. The temporary file has no
- * name once it is open: nothing remains of it, even of a killed process.
+ * Reads requests with files (`multipart/form-data`) while they arrive. Files are written to a
+ * temporary file, so that a request is complete and paid for before it is sent to its vendor, and
+ * can be sent again to another one. The temporary file has no name once it is open: nothing remains
+ * of it, even if the process is killed.
  *
- * A request is written anew for its vendor instead of passing as bytes: a vendor that reads a form differently would see
- * another model or another count than the gateway, which only knows its own reading.
+ * The form is written anew for the vendor. If its bytes were passed on, a vendor that parses forms
+ * differently could see another model or another count than the gateway.
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -43,10 +44,10 @@ export interface Upload {
   close(): Promise<void>;
 }
 
-/** Where a request comes from. */
+/** Source of a request. */
 export interface UploadSource {
   readonly pieces: AsyncIterable<Uint8Array>;
-  /** Whether nobody else needs the memory of the pieces, so that it may be freed. */
+  /** Whether this reader is the only user of the pieces' memory and may free it. */
   readonly ownsPieces: boolean;
   /** With its boundary. */
   readonly contentType: string;
@@ -137,9 +138,9 @@ class FormUpload implements Upload {
         else this.#addField(name, value);
       });
       parser.on("file", (name: string | undefined, file, fileName, _encoding, type) => {
-        // The parser itself says so where a form ends in a file. The file says it too, which ends
-        // the process if nobody listens: one without a name, or one that waits for the files before
-        // it.
+        // The parser reports a form that ends inside a file. The file emits the same error, which
+        // ends the process without a listener: a file without a name, or one that waits for earlier
+        // files.
         file.on("error", () => {});
         if (name === undefined) {
           file.resume();
@@ -152,8 +153,7 @@ class FormUpload implements Upload {
         this.#writing.catch(reject);
       });
     });
-    // Reported below, also if feeding fails first. What comes behind a refusal is not read: nobody
-    // would take it from the parser.
+    // Reported below, also if feeding fails first. Bytes after a refusal are not read.
     const refused = new AbortController();
     ended.catch(() => refused.abort());
     const feeding = this.#feed(parser, { pieces, ownsPieces, refused: refused.signal });
@@ -254,15 +254,17 @@ class FormUpload implements Upload {
   }
 }
 
-/** As browsers write names: without characters that would end them. */
+/** Quotes a name as browsers do: escapes the characters that would end it. */
 function quoted(name: string): string {
   return name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
 }
 
-/** How much is kept in memory before it is written: a file for less costs more than it saves. */
+/**
+ * Bytes held in memory before a temporary file is used: for less, a file costs more than it saves.
+ */
 const memoryBytesMax = 1024 * 1024;
 
-/** How much of the temporary file is read at once. */
+/** Bytes of the temporary file per read. */
 const readBytes = 512 * 1024;
 
 /**
@@ -289,8 +291,8 @@ class UploadStore {
   }
 
   /**
-   * Tells that the memory of a piece of the request is needed here only; it is freed if it has
-   * nothing but the piece.
+   * Declares that only this upload uses the memory of a piece. The memory is freed if it contains
+   * nothing else.
    */
   mayFree({ buffer, byteLength }: Uint8Array): void {
     if (byteLength === buffer.byteLength) this.#freeable.add(buffer);
@@ -328,7 +330,8 @@ class UploadStore {
       if (piece.length === 0) throw new Error("a temporary file is shorter than it was");
       at += piece.length;
       yield piece;
-      // Its reader asks for more once the system has taken a large piece: see src/http/request-body.ts.
+      // The reader requests more once the system has taken a large piece: see
+      // src/http/request-body.ts.
       if (this.#handle !== undefined && piece.length >= countedBytesMin) freeMemory(piece.buffer);
     }
   }
