@@ -80,8 +80,11 @@ export interface VendorConfig {
   readonly maxInFlight: number | undefined;
   /** Maximum number of status polls of tasks per second; undefined for the limit of its kind. */
   readonly pollsPerSecond: number | undefined;
-  /** What becomes of a reply whose client disconnected (R-MON-11): `grace` reads on for `disconnectGraceMs` once content
-   * has come, `drain` reads to the end, `abort` stops the vendor at once. */
+  /**
+   * What happens to a reply whose client disconnected (R-MON-11): `grace` reads on for
+   * `disconnectGraceMs` once content has arrived, `drain` reads to the end, `abort` stops the
+   * vendor at once.
+   */
   readonly onDisconnect: "grace" | "drain" | "abort";
   /** In milliseconds. Default `disconnectGraceMs` of limits.ts. */
   readonly disconnectGraceMs?: number | undefined;
@@ -98,7 +101,7 @@ export interface VendorConfig {
    * there is none.
    */
   readonly fileBuckets?: readonly string[] | undefined;
-  /** What becomes of requests with betas that the gateway does not know. Default: refused. */
+  /** Handling of requests with betas unknown to the gateway. Default: refused. */
   readonly unknownBetas?: "refuse" | "pass" | undefined;
 }
 
@@ -119,7 +122,7 @@ export interface CredentialConfig {
   readonly limits?: RateLimits | undefined;
 }
 
-/** What an account may upload to vendors for free, each day (UTC). */
+/** Free daily uploads (UTC) of an account to vendors. */
 export interface UploadLimits {
   /** Default 1,000. */
   readonly objectsPerDay: number;
@@ -128,14 +131,16 @@ export interface UploadLimits {
 }
 
 /**
- * The limits of keys and accounts without any of their own, and of every model. Absent if there is
+ * Limits of keys and accounts without limits of their own, and of every model. Absent if there are
  * none.
  */
 export interface LimitDefaults {
   readonly key?: RateLimits | undefined;
   readonly account?: RateLimits | undefined;
   readonly model?: RateLimits | undefined;
-  /** How long a call waits for room in its limits. Default 0: it is refused at once. */
+  /**
+   * Maximum time that a call waits for a free slot of its limits. Default 0: it is refused at once.
+   */
   readonly waitMs?: number | undefined;
   /** What an account may upload to vendors. Default {@link UploadLimits}. */
   readonly uploads?: UploadLimits | undefined;
@@ -149,11 +154,14 @@ export interface BreakerConfig {
   readonly windowMs: number;
   /** The first pause before a probe; it doubles with each failed probe. Default 10,000. */
   readonly cooldownMs: number;
-  /** What calls do whose only route is open: `try` it all the same (default), or `refuse` at once. */
+  /**
+   * Handling of calls whose only route has an open breaker: `try` it all the same (default), or
+   * `refuse` at once.
+   */
   readonly singleRoute: "try" | "refuse";
 }
 
-/** How often a call may be tried. */
+/** Retry limits of a call. */
 export interface RetryConfig {
   /** Attempts of a call, the first included. Default 3. */
   readonly attempts: number;
@@ -212,8 +220,8 @@ export interface ModelConfig {
    */
   readonly maxToolCalls?: number | undefined;
   /**
-   * Stores of files at the vendors of its routes that all its callers may search. Absent if there
-   * is none.
+   * Vendor file stores of its routes that all callers of the model may search. Absent if there are
+   * none.
    */
   readonly fileStores?: readonly string[] | undefined;
   /** The billing of cancelled tasks. Default NONE. */
@@ -318,7 +326,7 @@ export interface ImagePrice extends ImageForm {
   readonly image: bigint;
 }
 
-/** What the price of an image depends on, in lower-case words of its vendor. */
+/** Properties that decide the price of an image, in the vendor's lower-case words. */
 export interface ImageForm {
   /** Such as `1024x1024` or `2k`. Absent for any; of a request, what the vendor chooses. */
   readonly size?: string | undefined;
@@ -326,7 +334,9 @@ export interface ImageForm {
   readonly quality?: string | undefined;
 }
 
-/** Prices of a whole call with many input tokens. Where one is `undefined`, that of the model's price applies. */
+/**
+ * Prices of a whole call with many input tokens. If one is `undefined`, the model's price applies.
+ */
 export interface PriceTier extends TokenPrices {
   /** Applies to calls with more input tokens than this. At least 1. */
   readonly above: number;
@@ -356,8 +366,8 @@ export interface Settings {
   /** `UAS_TRUST_PROXY`: addresses and ranges of proxies whose `x-forwarded-*` count. Default none. */
   readonly trustProxy: readonly string[];
   /**
-   * `UAS_MASTER_KEY`: 32 bytes, from which the keys of stored secrets derive. Undefined means that
-   * of the data folder, see master-key.ts.
+   * `UAS_MASTER_KEY`: 32 bytes, from which the keys of stored secrets derive. Undefined means the
+   * key file of the data folder, see master-key.ts.
    */
   readonly masterKey: Buffer | undefined;
   /** `UAS_OPERATOR_TOKEN`; undefined means operator RPCs are refused. */

@@ -33,7 +33,7 @@ const syntaxErrorsMax = 10;
 /** A value of the file: a scalar's text, a list, a map in the order of the file, or `null` for nothing. */
 export type Tree = string | null | readonly Tree[] | ReadonlyMap<string, Tree>;
 
-/** Where a value stands: map keys and list indexes from the root on, as in a zod issue. */
+/** Position of a value: map keys and list indexes from the root on, as in a zod issue. */
 export type Path = readonly PropertyKey[];
 
 /** A parsed configuration file. */
@@ -47,8 +47,8 @@ export class ConfigDocument {
   readonly #pairs = new Map<YAMLMap, Map<string, Pair<Node | null, Node | null>>>();
 
   /**
-   * Parses a file. Duplicate keys, unknown tags and the like are left among the problems, so that
-   * the rest of the file can still be checked.
+   * Parses a file. Duplicate keys, unknown tags and the like are reported as problems, so that the
+   * rest of the file can still be checked.
    *
    * @param source the file's name in messages
    * @throws ConfigError if the file is too large or is not YAML
@@ -158,7 +158,7 @@ export function pathText(path: Path): string {
   let text = "";
   for (const step of path) {
     if (typeof step === "number") text += `[${step}]`;
-    // Model names hold dots: without quotes one could not tell where the name ends.
+    // Model names contain dots, so without quotes the end of the name is unclear.
     else if (!/^[\w/:@+-]+$/.test(String(step))) text += `[${JSON.stringify(step)}]`;
     else text += text === "" ? String(step) : `.${String(step)}`;
   }
@@ -187,7 +187,10 @@ function lineAt(text: string, start: number): string {
   return text.slice(start, end === -1 ? undefined : end);
 }
 
-/** Our own words: those of the parser can contain the text of the file, secrets included. */
+/**
+ * The gateway's messages replace those of the parser, which can contain the text of the file,
+ * secrets included.
+ */
 const explanations: Readonly<Record<string, string>> = {
   DUPLICATE_KEY: "this key is given twice; keep one",
   TAG_RESOLVE_FAILED: "tags such as !x have no meaning here; remove it",

@@ -71,7 +71,7 @@ export interface ServedKind {
    * limit.
    */
   readonly limitParameter?: "max_tokens" | "max_completion_tokens";
-  /** How it differs from what its dialects document. Absent if not at all. */
+  /** Deviations from its documented dialects. Absent if there are none. */
   readonly quirks?: VendorQuirks;
 }
 

@@ -1,8 +1,11 @@
-/** Known vendors of OpenAI's API: `preset:` of a vendor stands for the keys that its documentation tells. */
+/**
+ * Known vendors of OpenAI's API. `preset:` of a vendor replaces the keys that the vendor's
+ * documentation states.
+ */
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorQuirks } from "../core/vendor-quirks.ts";
 
-/** What a preset sets. A vendor's own keys win, if it has them. */
+/** Values of a preset. Keys of the vendor itself take precedence. */
 export interface Preset {
   /** The kind of vendor. */
   readonly kind: "openai" | "openai-compatible";
@@ -11,16 +14,16 @@ export interface Preset {
   readonly needsApiKey: boolean;
   /** The member that limits a reply there, the default of `limit_parameter`. */
   readonly limitParameter: "max_tokens" | "max_completion_tokens";
-  /** What its models can be configured as. */
+  /** Types as which its models can be configured. */
   readonly modelTypes: readonly ModelType[];
-  /** How it differs from what its dialects document. Absent if not at all. */
+  /** Deviations from its documented dialects. Absent if there are none. */
   readonly quirks?: VendorQuirks;
   /**
-   * How it takes requests for rerank, if not in the form of vLLM: `texts` is that of Text
+   * Form of its rerank requests, if it is not the form of vLLM: `texts` is the form of Text
    * Embeddings Inference.
    */
   readonly rerankForm?: "texts";
-  /** The page of the vendor's documentation that tells so. */
+  /** Page of the vendor's documentation that states this. */
   readonly source: string;
 }
 

@@ -43,15 +43,20 @@ export interface PriceUnit<Key extends UnitKey = UnitKey> {
   readonly name: string;
   /** Its name in the contract. */
   readonly word: UnitWord;
-  /** What its price is for. */
+  /** Quantity that its price is for. */
   readonly per: TokenQuantity | "image" | "second" | "character" | "search" | "request" | "call";
-  /** The unit whose price counts if this one has none. Undefined if it is not charged then. */
+  /**
+   * The unit whose price applies if this one has none. If undefined, the unit is then not charged.
+   */
   readonly whole?: "input" | "output";
   /** The model types that can have it. Default: all. */
   readonly types?: readonly ModelType[];
   /** The member of a usage that counts it, for units that few calls use. */
   readonly usage?: RareUsage;
-  /** What it counts, how it is held, and where vendors report it: the rows of the table in docs/money.md. */
+  /**
+   * Its meaning, how it is held, and where vendors report it: the rows of the table in
+   * docs/money.md.
+   */
   readonly counts: string;
   readonly held: string;
   readonly reported: string;

@@ -72,8 +72,9 @@ export function imageWordOf(value: unknown): string | undefined {
 }
 
 /**
- * Tells whether a model's price at a moment has a unit, named as the configuration names it, prices for long inputs
- * (`tiers`), or a service tier, as `tiers.flex`. What needs a unit that it has not is refused (R-TXT-10).
+ * Returns a function that checks if a model's price at a moment has a unit (by its name in the
+ * configuration), prices for long inputs (`tiers`), or a service tier (`tiers.flex`). Requests that
+ * need a unit without a price are refused (R-TXT-10).
  *
  * @param timeMs milliseconds since 1970
  */
@@ -160,9 +161,9 @@ const anyRule: PriceRule = {
 };
 
 /**
- * The schema of one price, or of a list of prices with the moments from which they count.
+ * The schema of one price, or of a list of prices with their start times.
  *
- * @param type the model's type as written; any unit passes if it is not known
+ * @param type the model's type as written; any unit passes if the type is unknown
  */
 export function pricesSchema(type: string | undefined) {
   return schemaOf(type, ruleOf(type));
@@ -184,8 +185,8 @@ function schemaOf(type: string | undefined, rule: PriceRule) {
 }
 
 /**
- * A price with changes. Long calls have the price of their length if the changes have one, else the dearer of the changed
- * price and the length's own.
+ * Returns a price with changes. A long call has the changed price of its length if there is one,
+ * else the higher of the changed price and the length's unchanged price.
  */
 export function overlayPrice(price: PriceConfig, changes: PriceConfig): PriceConfig {
   const units = priceUnits.map(({ key }) => [key, changes[key] ?? price[key]]);
@@ -230,7 +231,7 @@ function unitsOf(type: string | undefined): readonly PriceUnit[] {
   return known === undefined ? priceUnits : unitsOfType(known);
 }
 
-/** The schemas of the units, by their names in the file. Tools have a map of their own. */
+/** The schemas of the units, by their names in the file. Tools have a separate map. */
 function priceShape(type: string | undefined, { needed, example }: PriceRule): z.ZodRawShape {
   const allowed = unitsOf(type);
   const names = [...new Set(allowed.map(({ name }) => name.replace(/\..*/, "")))];

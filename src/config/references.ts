@@ -21,12 +21,12 @@ const reference = /\$\{([^}]*)\}?/g;
 const whole = /^\$\{(env|file):([^}]*)\}$/;
 const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** How to write a secret. */
+/** Syntax of a secret. */
 const secretForm = "${env:NAME} or ${file:/path}";
 
 /**
- * Resolves a secret. It must be one reference and nothing else, so that no secret stands in the file;
- * the problem never repeats the text of a literal one.
+ * Resolves a secret. It must be a single reference, so that the file contains no secret. The
+ * problem never repeats a literal secret.
  */
 export function resolveSecret(text: string, source: ReferenceSource): Parsed<string> {
   const match = whole.exec(text);

@@ -3,11 +3,11 @@ import type { z } from "zod";
 import { days } from "./scalars.ts";
 import { section } from "./schema.ts";
 
-/** How long records are kept. Ledger entries are kept for ever. */
+/** Retention of records. Ledger entries are kept indefinitely. */
 export type RetentionConfig = z.output<typeof retentionSchema>;
 
 /** The schema of the section. */
 export const retentionSchema = section({
-  /** How long the call log keeps a call, in days; undefined for ever. */
+  /** Days for which the call log keeps a call; undefined means indefinitely. */
   calls: days().optional(),
 });

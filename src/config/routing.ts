@@ -45,7 +45,7 @@ export const limitsSchema = section({
   concurrency: positive().optional(),
 });
 
-/** What an account may upload to vendors each day if the file does not say. */
+/** Daily uploads of an account to vendors if the file does not set them. */
 export const uploadLimitsDefault: UploadLimits = {
   objectsPerDay: 1_000,
   bytesPerDay: 2 * 1_024 ** 3,

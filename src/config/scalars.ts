@@ -16,8 +16,8 @@ export const int32Max = 2_147_483_647;
 /**
  * A scalar, parsed by a function.
  *
- * @param what completes "must be …", for a map, a list or an empty text in its place
- * @param fix how to correct a file that lacks the value; not needed if it is optional
+ * @param what completes "must be …", if the value is a map, a list or an empty text
+ * @param fix remedy if the value is missing; not needed for optional values
  */
 export function scalar<Value>(what: string, parse: (text: string) => Parsed<Value>, fix = "") {
   const wrongForm = `must be ${what}`;
@@ -99,7 +99,7 @@ export interface WrittenSecret {
   readonly name: string;
 }
 
-/** As {@link secret}, with a name that tells it from others. */
+/** Like {@link secret}, with a distinguishing name. */
 export function namedSecret(references: ReferenceSource, fix = "") {
   const parse = (written: string): Parsed<WrittenSecret> => {
     const resolved = resolveSecret(written, references);

@@ -46,7 +46,7 @@ export function named<Value extends z.ZodType>(
     );
 }
 
-/** What is wrong with a name of a map with free keys; undefined if there is nothing. */
+/** Returns the problem of a name in a map with free keys; undefined if there is none. */
 export type NameCheck = (name: string) => string | undefined;
 
 /**
@@ -69,12 +69,12 @@ export type CamelKeys<Values> = {
 };
 
 /**
- * What is wrong with a map as a whole, given its values by the names of the file; undefined if
- * there is nothing.
+ * Returns the problem of a map as a whole, given its values by the names of the file; undefined if
+ * there is none.
  */
 export type MapCheck = (given: Readonly<Record<string, unknown>>) => string | undefined;
 
-/** A map whose keys are fixed. An unknown key is an error with the key that it may stand for. */
+/** A map with fixed keys. An unknown key is an error that suggests the likely key. */
 export function section<const Shape extends z.ZodRawShape>(
   shape: Shape,
   { fix = "", check }: { readonly fix?: string; readonly check?: MapCheck } = {},
@@ -142,11 +142,12 @@ function camelKeys<Values extends object>(
 }
 
 /**
- * A value whose schema depends on the value itself, such as on its `kind`. Unlike zod's discriminated union it also
- * checks the rest of a value whose discriminator is wrong.
+ * A value whose schema depends on the value itself, such as on its `kind`. Unlike zod's
+ * discriminated union it also checks the rest of a value whose discriminator is wrong.
  *
- * @param caseOf tells the case of an unchecked value
- * @param schemaOf makes the schema of a case; called once for each case of the file, since most files have few
+ * @param caseOf returns the case of an unchecked value
+ * @param schemaOf creates the schema of a case; called once for each case of the file, since most
+ * files have few
  */
 export function choose<Case, Schema extends z.ZodType>(
   caseOf: (input: unknown) => Case,
@@ -188,7 +189,9 @@ function wordOnly(key: string, words: readonly string[], fix: string) {
     .transform(() => z.NEVER);
 }
 
-/** The text of a key of a map that no schema has checked yet; `undefined` if there is none. */
+/**
+ * Returns the text of a key in a map that no schema has checked yet; undefined if there is none.
+ */
 export function textAt(input: unknown, key: string): string | undefined {
   const value: unknown = input instanceof Map ? input.get(key) : undefined;
   return typeof value === "string" ? value : undefined;
@@ -198,7 +201,7 @@ const parseOptions: z.core.ParseContext<z.core.$ZodIssue> = {
   reportInput: true,
   // Compiled code pays only for schemas that are used often.
   jitless: true,
-  // Every block has words of its own; zod's could repeat a value.
+  // Every block has its own message; zod's message could repeat a value.
   error: () => "is not valid here",
 };
 

@@ -7,7 +7,7 @@ import { address, flag, positive, quote, secret, secretFix, text, word } from ".
 import { allAbsent, chooseBy, list, section } from "./schema.ts";
 import { codesDailyDefault } from "../core/limits.ts";
 
-/** Who may use the console, and what for. */
+/** The users of the console and their roles. */
 export type ConsoleConfig = z.output<typeof consoleSchema>;
 
 /** The schema of `console:`; without the section everything is allowed. */
@@ -42,7 +42,7 @@ export function smsSchema(references: ReferenceSource) {
   return chooseBy("provider", providers, fix);
 }
 
-/** What every provider has, and the keys that only others have. */
+/** Keys that all providers share, and errors for the keys of other providers. */
 function common<const Provider extends string>(provider: Provider, references: ReferenceSource) {
   return {
     ...allAbsent(ownKeys, `provider ${provider} has no such key; remove it`),

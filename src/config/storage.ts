@@ -5,7 +5,7 @@ import type { ReferenceSource } from "./references.ts";
 import { address, flag, quote, secret, secretFix, text, word } from "./scalars.ts";
 import { allAbsent, chooseBy, section } from "./schema.ts";
 
-/** Where result files are kept. */
+/** Storage of result files. */
 export type StorageConfig = z.output<ReturnType<typeof storageSchema>>;
 
 /** A bucket of S3, or of a server with the same interface. */
@@ -46,7 +46,7 @@ function s3Schema(references: ReferenceSource) {
       rule: "3 to 63 lower-case letters, digits, dots and dashes",
       fix: "add the name of the bucket",
     }),
-    /** Never logged, like the next one. */
+    /** Never logged; the same holds for the next key. */
     access_key_id: secret(references, secretFix("access_key_id")),
     secret_access_key: secret(references, secretFix("secret_access_key")),
     /** Whether the bucket is part of the path instead of the host name. */

@@ -20,10 +20,13 @@ export function serviceTiersSchema(prices: PricesSchema) {
   });
 }
 
-/** What each tier changes, by time. */
+/** The changes of each tier, by time. */
 type WrittenTiers = { readonly [Tier in ServiceTier]?: readonly DatedPrice[] | undefined };
 
-/** Adds the prices of tiers to those of a model or route: a price for each time at which one of them changes. */
+/**
+ * Adds the prices of tiers to the prices of a model or route: one price for each time at which any
+ * of them changes.
+ */
 export function withServiceTiers(
   prices: readonly DatedPrice[],
   tiers: WrittenTiers | undefined,
@@ -58,10 +61,10 @@ export function withoutServiceTiers<Model extends { readonly prices: readonly Da
 }
 
 /**
- * The price of the tier that a reply names.
+ * Returns the price of the tier that a reply names.
  *
- * @param word the vendor's; empty or absent: it names none
- * @returns the price itself if the tier has none of its own; undefined if the reply names no tier
+ * @param word the vendor's word; empty or absent if the reply names no tier
+ * @returns the price itself if the tier has no price; undefined if the reply names no tier
  */
 export function servedPrice(price: PriceConfig, word: string | undefined): PriceConfig | undefined {
   const tier = word === undefined ? undefined : tierOfWord(word);
@@ -76,7 +79,10 @@ export function servedPrice(price: PriceConfig, word: string | undefined): Price
   );
 }
 
-/** The prices at which a request can be served. @param tiers those that it asks for. Default: none */
+/**
+ * Returns the prices at which a request can be served. @param tiers the tiers that it requests.
+ * Default: none
+ */
 export function possiblePrices(
   price: PriceConfig,
   tiers: readonly ServiceTier[] | undefined,
@@ -90,7 +96,10 @@ export function tierPricesOf({ serviceTiers: priced = {} }: PriceConfig): readon
   return serviceTiers.flatMap((tier) => priced[tier] ?? []);
 }
 
-/** Whether a vendor may bill more for a tier than the price covers: it is a dearer one without a price, or unknown. */
+/**
+ * Whether a vendor may bill more for a tier than the price covers: the tier is more expensive and
+ * has no price, or it is unknown.
+ */
 export function isTierUnpriced(price: PriceConfig, word: string): boolean {
   const tier = tierOfWord(word);
   if (tier === undefined) return !/^(?:auto)?$/i.test(word);

@@ -11,6 +11,6 @@ export const uploadMax = {
   fieldBytes: 128 * kib,
   /** Files and fields. */
   parts: 64,
-  /** What it counts for among the bodies that are not complete: its buffers. */
+  /** Size that it counts for in the budget of incomplete bodies: its buffers. */
   memoryBytes: 2 * mib,
 };

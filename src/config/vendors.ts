@@ -30,7 +30,7 @@ type WrittenVendor = z.output<ReturnType<typeof vendorSchema>>;
 export interface VendorEntry {
   /** `undefined` if this version cannot serve its kind. */
   readonly config: VendorConfig | undefined;
-  /** What this version cannot serve; `undefined` if it can. */
+  /** The feature that this version cannot serve; undefined if it can serve all. */
   readonly unserved: string | undefined;
   readonly modelTypes: readonly ModelType[];
   /** The default of `limit_parameter` for its routes. */
@@ -58,7 +58,7 @@ export function vendorsSchema(references: ReferenceSource, kinds: ServedKinds) {
 
 /** The values of a vendor that decide which others it may have. */
 interface VendorCase {
-  /** The kind: the written one, else that of the preset; empty for neither. */
+  /** The kind: the written one, else the kind of the preset; empty without either. */
   readonly name: string;
   /** Empty if there is none. */
   readonly presetName: string;
@@ -241,7 +241,10 @@ export function checkPrefixes(document: ConfigDocument, vendors: unknown): void 
   }
 }
 
-/** What of the vendors of a valid file this version can serve; the document gets warnings about the rest. */
+/**
+ * Returns the vendors of a valid file that this version can serve. The others become warnings of
+ * the document.
+ */
 export function servedVendors(
   document: ConfigDocument,
   vendors: ReadonlyMap<string, WrittenVendor>,

@@ -14,14 +14,17 @@ export const webSocketMax = {
   requests: 16,
   /** Named streams of a connection, as at OpenAI. */
   streams: 32,
-  /** How long a connection may be open, as at OpenAI: clients know how to open another one. */
+  /** Maximum age of a connection, as at OpenAI: clients know how to open another one. */
   ageMs: 60 * minute,
   /** Conversations that are kept for connections of a process: those beyond are sent again. */
   conversationBytes: 256 * mib,
 } as const;
 
-/** How often a connection is checked. One that has not answered the ping of the check before is dead. */
+/**
+ * Interval between checks of a connection. A connection that has not answered the previous ping is
+ * closed.
+ */
 export const webSocketCheckMs = 30 * second;
 
-/** How long a client may take to answer a close. */
+/** Maximum time for a client to answer a close. */
 export const webSocketCloseMs = 5 * second;
