@@ -70,7 +70,7 @@ async function createAccount(
   if (balance !== undefined && balance.amountNanos > 0n) {
     const reference = `account-create:${accountId}`;
     try {
-      // Nobody paid this amount: payments are made with `uas topup`, with a reference of their own.
+      // This amount is a gift. Payments are booked by `uas topup`, each with a reference.
       const request = { accountId, amount: balance, reference, source: TopUpSource.PROMO };
       await createClient(BillingService, transport).topUp(request);
     } catch (error) {
@@ -277,7 +277,7 @@ function accountTerms(account: Account | undefined) {
 
 // `uas topup`, `uas refund` and `uas account adjust`.
 
-/** How many calls with the same request id are searched for the one to refund. */
+/** Maximum number of calls with the same request ID that are searched for the one to refund. */
 const callsMax = 1_000;
 
 interface MoneyOptions {

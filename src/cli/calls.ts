@@ -194,7 +194,7 @@ function callJson(call: CallRecord) {
   };
 }
 
-/** What few calls use, by the names of units in `uas.yaml`. */
+/** Quantities of rare units, by their names in `uas.yaml`. */
 function unitsJson(usage: Usage | undefined): Readonly<Record<string, number>> {
   const used = rareUnits.flatMap(({ name, usage: member }) => {
     const quantity = usage?.[member] ?? 0;

@@ -42,7 +42,10 @@ interface ChangedMembers {
   readonly paths: readonly string[];
 }
 
-/** Reads the options. @param present the rate limits that those left out keep. Default: none @throws CliError */
+/**
+ * Reads the options. @param present rate limits that remain for omitted options. Default: none
+ * @throws CliError
+ */
 export function limitMembers(options: LimitOptions, present?: RateLimits): ChangedMembers {
   const { budget, zone } = options;
   if (budget === undefined && zone !== undefined) {
@@ -74,10 +77,10 @@ function mergedRates(options: LimitOptions, present?: RateLimits): RateLimits | 
 }
 
 /**
- * As {@link limitMembers}, if something must change.
+ * Like {@link limitMembers}, if something must change.
  *
  * @param command as in its help
- * @param readPresent reads the present rate limits, if some of them are to stay
+ * @param readPresent reads the present rate limits, if some of them are to remain
  * @throws CliError
  */
 export async function changedLimits(

@@ -84,7 +84,9 @@ export function unitAt(price: PriceJson, unit: string, above: number): string | 
   );
 }
 
-/** All units that any of the prices names: those of the price itself (`above` 0) and of each tier. */
+/**
+ * Returns all units that the prices name: units of the price itself (`above` 0) and of each tier.
+ */
 export function namedUnits(prices: readonly PriceJson[]): { unit: string; above: number }[] {
   const parts = prices.flatMap(({ units, tiers }) => [{ above: 0, units }, ...tiers]);
   const limits = [...new Set(parts.map(({ above }) => above))].toSorted((a, b) => a - b);

@@ -91,12 +91,12 @@ async function showUsage(transport: Transport, options: Options): Promise<Output
   return { json, text: table(["FROM", "GROUP", "CALLS", "FAILED", ...head], rows) };
 }
 
-/** The most groups with a line of their own. */
+/** Maximum number of groups that are listed on separate lines. */
 const groupsMax = 100;
 
 type SumsJson = ReturnType<typeof sumsJson>;
 
-/** The columns of a table beside time, group and counts. */
+/** Table columns other than time, group and counts. */
 type Columns = readonly [head: readonly string[], cells: (sums: SumsJson) => string[]];
 
 const consumption: Columns = [

@@ -89,7 +89,7 @@ export function timeText(time: Timestamp | undefined): string | null {
 export function enumWord(schema: DescEnum, value: number): string | null {
   if (value === 0) return null;
   const name = schema.value[value]?.name;
-  // A newer server may know values that this program does not.
+  // A newer server may have values that are unknown here.
   if (name === undefined) return `unknown_${value}`;
   return name.slice(schema.sharedPrefix?.length ?? 0).toLowerCase();
 }

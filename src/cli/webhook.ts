@@ -195,9 +195,7 @@ interface TestOptions {
   readonly status?: keyof typeof statuses;
 }
 
-/**
- * How long to wait for a test event: one attempt, plus the time for a running gateway to notice it.
- */
+/** Maximum wait for a test event: one attempt, plus the time until a running gateway notices it. */
 const testWaitMs = 8_000;
 const testPauseMs = 100;
 

@@ -19,7 +19,7 @@ import { providerOf } from "./vendor-names.ts";
 import { type Quote, readQuote } from "./quote.ts";
 import { pricesWithMargin } from "./customer-prices.ts";
 
-/** What to compare. */
+/** Input of a comparison. */
 export interface CompareOptions {
   /** At least one; if several have a model, they must agree, and the first one's price is taken. */
   readonly sources: readonly PriceSource[];
@@ -39,7 +39,7 @@ export type Comparison = Imported | Refused;
 /** Prices that can be written. */
 export interface Imported {
   readonly status: "new" | "changed" | "unchanged";
-  /** The configured prices that count now and later; undefined if there is none. */
+  /** The configured prices in force now and later; undefined if there are none. */
   readonly current: readonly DatedPrice[] | undefined;
   readonly imported: readonly DatedPrice[];
 }
@@ -65,7 +65,7 @@ export interface RouteComparison {
 export interface FoundEntry {
   readonly source: PriceSource;
   readonly entry: SourceEntry;
-  /** What was taken for granted to find it. Absent if there is nothing. */
+  /** Assumption by which the price was found. Absent if there is none. */
   readonly assumption?: string;
   /** Absent if its price was refused. */
   readonly quote?: Quote;

@@ -9,8 +9,9 @@ import { addMargin, type MarginPpm } from "./decimal.ts";
 import { PriceRefusal } from "./source.ts";
 
 /**
- * The prices of a model: for each unit, tier and moment the cost of its most expensive route with
- * the margin, rounded up to a nano-USD, so that no route costs more than its model's price.
+ * Returns the prices of a model: for each unit, tier and moment the cost of its most expensive
+ * route with the margin, rounded up to a nano-USD, so that no route costs more than its model's
+ * price.
  *
  * @param routes the costs of each route by time, at least one route
  * @throws PriceRefusal if the routes are charged by different units, or a price exceeds what can be
@@ -33,7 +34,10 @@ function withMargin(costNanos: bigint, marginPpm: MarginPpm): bigint {
   throw new PriceRefusal("refused", "the price is too large", "choose a smaller margin");
 }
 
-/** A price by image and one by token would be charged both: nobody can say which routes a call takes. */
+/**
+ * With a price by image and another by token, a call would be charged both: its route is not known
+ * in advance.
+ */
 function checkUnits(costs: readonly PriceConfig[]): void {
   const sets = costs.map((cost) => chargedUnits(cost).join(", "));
   const [first = "", other] = [...new Set(sets)];

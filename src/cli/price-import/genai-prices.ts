@@ -180,7 +180,7 @@ function modelsDevBands(cost: JsonObject): readonly SourceBand[] {
   const base = { above: 0, fields: fieldsOf(cost) };
   const tiers = tierObjects(cost).map(tierBand);
   for (const { above, fields } of tiers) {
-    // What the list leaves out of a tier may be dearer there, too.
+    // Prices that the list omits in a tier may be higher there, too.
     const left = [...base.fields.keys()].filter((field) => !fields.has(field));
     if (left.length > 0) {
       const reason = `the tier above ${above} tokens has no price for ${left.join(", ")}`;
@@ -191,7 +191,10 @@ function modelsDevBands(cost: JsonObject): readonly SourceBand[] {
   return [base, ...tiers.toSorted((a, b) => a.above - b.above)];
 }
 
-/** `tiers` says the exact limits. Older lists have only `context_over_200k`, which beside `tiers` repeats them. */
+/**
+ * `tiers` has the exact limits. Older lists have only `context_over_200k`, which repeats `tiers` if
+ * both exist.
+ */
 function tierObjects(cost: JsonObject): readonly JsonObject[] {
   if (cost["tiers"] !== undefined) return listOf(cost["tiers"]).map((each) => objectOf(each) ?? {});
   const old = objectOf(cost["context_over_200k"]);
@@ -217,7 +220,7 @@ function fieldsOf(cost: JsonObject): ReadonlyMap<string, unknown> {
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * Reads JSON; each number becomes the text that it was written as.
+ * Parses JSON. Numbers become strings with their exact digits.
  *
  * @throws SyntaxError if it is not JSON
  */
@@ -233,7 +236,7 @@ export function objectOf(value: unknown): JsonObject | undefined {
   return isObject ? (value as JsonObject) : undefined;
 }
 
-/** The entries of a JSON array; none if it is not one. */
+/** Returns the entries of a JSON array; an empty list for other values. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

@@ -18,7 +18,7 @@ import {
 /** The largest file: twenty times what the lists have. */
 const fileBytesMax = 100 * 1024 * 1024;
 
-/** What `--from` names: a format, a file, or both. */
+/** A parsed `--from`: a format, a file, or both. */
 export interface SourceName {
   readonly format: SourceFormat | undefined;
   readonly path: string | undefined;

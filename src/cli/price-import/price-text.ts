@@ -23,7 +23,7 @@ export function priceMembers(prices: readonly DatedPrice[]): readonly PriceMembe
   }));
 }
 
-/** The members of a map: those of `tools` stand in a map of their own. */
+/** Returns the members of a map. Prices of tools are nested in a separate map. */
 function nested(units: UnitTexts): PriceMembers {
   const members: Record<string, string | Record<string, string>> = {};
   for (const [name, usd] of Object.entries(units)) {

@@ -23,7 +23,7 @@ import {
 
 /** The price of a model in a price list. */
 export interface Quote {
-  /** What counts now, and what is announced for later. */
+  /** The current price and announced later ones. */
   readonly prices: readonly DatedPrice[];
   /** Fields of the list that no unit of ours can say: `cache_audio_read_mtok 0.3`. */
   readonly notImported: readonly string[];
@@ -33,7 +33,7 @@ export interface Quote {
   readonly free: readonly string[];
 }
 
-/** What reading a quote needs to know. */
+/** Options of reading a quote. */
 interface QuoteOptions {
   readonly format: SourceFormat;
   readonly type: ModelType;
@@ -41,7 +41,7 @@ interface QuoteOptions {
   readonly nowMs: number;
 }
 
-/** What is noticed while the fields are read. */
+/** Findings while the fields are read. */
 interface Notes {
   readonly notImported: Set<string>;
   readonly roundedUp: Set<string>;
@@ -99,7 +99,7 @@ function readBand(name: string, { above, fields }: SourceBand, { options, notes 
     const unit = unitOfField(options.format, field);
     const written = typeof value === "string" ? `${field} ${value}` : field;
     if (unit === undefined || !hasUnit(options.type, unit.key)) {
-      // A price that longer calls have too is told once.
+      // A price that longer calls also have is reported once.
       const isTold = notes.notImported.has(written);
       if (!isTold)
         notes.notImported.add(above === 0 ? written : `${written} above ${above} tokens`);
@@ -195,7 +195,7 @@ const unitFields: Readonly<Record<UnitKey, Readonly<Record<SourceFormat, Fields>
   input: { "genai-prices": { input_mtok: 1n }, "models.dev": { input: 1n } },
   cachedInput: { "genai-prices": { cache_read_mtok: 1n }, "models.dev": { cache_read: 1n } },
   cacheWrite: { "genai-prices": { cache_write_mtok: 1n }, "models.dev": { cache_write: 1n } },
-  // Both lists have one price of cache writes, that of the shorter ones.
+  // Both lists have a single price of cache writes: the price of the shortest ones.
   cacheWrite1h: none,
   cacheWrite12h: none,
   output: { "genai-prices": { output_mtok: 1n }, "models.dev": { output: 1n } },

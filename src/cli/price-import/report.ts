@@ -13,7 +13,7 @@ import type { MarginPpm } from "./decimal.ts";
 import { type PriceMembers, priceMembers, pricesText } from "./price-text.ts";
 import type { PriceSource } from "./source.ts";
 
-/** What was compared, and with what. */
+/** The compared prices and their source. */
 export interface ImportResult {
   readonly sources: readonly PriceSource[];
   readonly marginPpm?: MarginPpm | undefined;

@@ -1,4 +1,7 @@
-/** What price lists have in common, whatever their format, and which of their providers a vendor is. */
+/**
+ * Common interface of price lists in any format, and the provider of the list that matches a
+ * vendor.
+ */
 
 /** A format of price lists. */
 export type SourceFormat = "genai-prices" | "models.dev";
@@ -21,7 +24,7 @@ export interface PriceSource {
 export interface SourceEntry {
   /** Provider and model in the list's own names: `openai/gpt-5-mini`. */
   readonly name: string;
-  /** How the model was found: `same name`, or the rule of the list that matched. */
+  /** Reason for the match: `same name`, or the rule of the list. */
   readonly match: string;
   /** By time, at least one. */
   readonly prices: readonly SourcePrice[];
@@ -47,7 +50,7 @@ export type RefusalStatus = "conflicting" | "missing" | "refused" | "free";
 /** A price that is not imported: why, and what to do about it. */
 export class PriceRefusal extends Error {
   readonly status: RefusalStatus;
-  /** What the operator can do. */
+  /** Remedy for the operator. */
   readonly remedy: string;
 
   constructor(status: RefusalStatus, reason: string, remedy: string) {

@@ -4,7 +4,7 @@ import { type SourceFormat, PriceRefusal } from "./source.ts";
 
 /** A vendor's host and its names in price lists. A name that is left out: that list does not have it. */
 interface ProviderRow {
-  /** The host of its `base_url`; one that begins with a dot stands for every host that ends so. */
+  /** Host of its `base_url`. A host that begins with a dot matches every host with that ending. */
   readonly host: string;
   /** The kind of vendor that it is taken for at another host, such as a proxy's. */
   readonly kind?: string;
@@ -13,8 +13,9 @@ interface ProviderRow {
 }
 
 /**
- * The vendors that price lists have. Each row comes from the provider's `api_pattern` in @pydantic/genai-prices 0.1.8 and from its `provider.toml` in
- * models.dev; the address beside it is the vendor's own page for its host or prices.
+ * Vendors in price lists. Each row comes from the provider's `api_pattern` in
+ * @pydantic/genai-prices 0.1.8 and from its `provider.toml` in models.dev. The address next to it
+ * is the vendor's own page about its host or prices.
  */
 export const providerRows: readonly ProviderRow[] = [
   // https://developers.openai.com/api/docs/pricing
@@ -92,17 +93,16 @@ interface Provider {
   /** The list's name of it. */
   readonly id: string;
   /**
-   * What was taken for granted to find it, for the operator to judge. Absent if there is nothing.
+   * Assumption by which the price was found, for the operator to check. Absent if there is none.
    */
   readonly assumption?: string;
 }
 
 /**
- * Finds the provider of a price list that a vendor is: by the host of its address, else by its
+ * Finds the provider of a price list that matches a vendor: by the host of its address, else by its
  * kind.
  *
- * @throws PriceRefusal if the list does not have it, or the host and kind do not tell which one it
- * is
+ * @throws PriceRefusal if the list does not have it, or if host and kind leave it open
  */
 export function providerOf(vendor: VendorConfig, format: SourceFormat): Provider {
   const host = URL.parse(vendor.baseUrl)?.hostname ?? "";
