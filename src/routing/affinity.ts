@@ -5,7 +5,7 @@
  */
 import { hash } from "node:crypto";
 
-/** What the requests of a conversation have in common: the client's id of it, or its first messages. */
+/** Identifies a conversation: the client's ID of it, or its first messages. */
 export type ConversationId = string | Uint8Array;
 
 /** The key of a conversation. Equal conversations of other accounts, API keys or models have other keys. */

@@ -1,4 +1,7 @@
-/** Which route and credential each attempt of one call goes to, and when there is no further one (R-RTE-1, R-RTE-2). */
+/**
+ * Chooses the route and credential of each attempt of a call, and ends the attempts (R-RTE-1,
+ * R-RTE-2).
+ */
 import type { RetryConfig } from "../config/config.ts";
 import { retryDefault } from "../config/routing.ts";
 import type { PlannedRoute } from "./planned-route.ts";
@@ -24,7 +27,7 @@ export interface Destination {
 /** A failed attempt, as it matters for the next one. */
 export interface FailedDestination {
   readonly failure: AttemptFailure;
-  /** The pause that the vendor asked for; undefined if there is none. */
+  /** The pause that the vendor requested; undefined if there is none. */
   readonly retryAfterMs?: number | undefined;
 }
 
@@ -40,13 +43,21 @@ export interface AttemptPlanOptions {
   readonly isRepeatable?: boolean | undefined;
   /** Whether another model takes the call if no attempt of this plan succeeds. Default false. */
   readonly hasFallbacks?: boolean | undefined;
-  /** The key of the conversation, which stays with its route and credential. Default: none is recognised. */
+  /**
+   * Key of the conversation, which stays with its route and credential. Default: no conversation is
+   * recognised.
+   */
   readonly conversation?: string | undefined;
 }
 
-/** How many tokens a request with its reply has. Read only if a limit needs them: a reader may compute them then. */
+/**
+ * Number of tokens of a request with its reply. Read only if a limit needs them, so that a reader
+ * may compute them lazily.
+ */
 export interface RequestAmount {
-  /** As vendors count it before they answer: its own, and those of the reply that it asks for. */
+  /**
+   * As vendors count it before they answer: the request's tokens, and the output that it allows.
+   */
   readonly typical: number;
   /** At most. */
   readonly most: number;
@@ -57,7 +68,10 @@ const noAmount: RequestAmount = { typical: 0, most: 0 };
 /** The longest `Retry-After` that is waited for. */
 const retryAfterMsMax = 2_000;
 
-/** The longest random pause before the same route is asked again: vendors' hiccups are short. */
+/**
+ * Maximum random pause before the same route is tried again, because most failures of vendors are
+ * short.
+ */
 const repeatJitterMs = 100;
 
 /**
@@ -73,7 +87,7 @@ export class AttemptPlan {
   #firstFailureMs: number | undefined;
   #last: Failed | undefined;
   #hasRepeated = false;
-  /** Set with the first failure, as all below: nearly all calls have none. */
+  /** Set with the first failure, like all fields below: nearly all calls have none. */
   #failedRoutes: Set<RouteTarget> | undefined;
   #failedPairs:
     | { readonly route: RouteTarget; readonly credential: CredentialTarget }[]
@@ -88,7 +102,10 @@ export class AttemptPlan {
     this.#retry = options.retry ?? retryDefault;
   }
 
-  /** The next destination; undefined if there is none, or the call may not be tried again. */
+  /**
+   * Returns the next destination; undefined if there is none, or if the call may not be tried
+   * again.
+   */
   next(): Destination | undefined {
     return this.#onlyOne() ?? this.#choose();
   }

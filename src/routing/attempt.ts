@@ -14,11 +14,11 @@ export type AttemptResult = OpenReply | FailedAttempt;
 export interface FailedAttempt {
   readonly error: GatewayError;
   /**
-   * What it means for routing; undefined if the customer's request is at fault, or may be running:
-   * no other route is tried.
+   * The failure for routing; undefined if the customer's request is at fault or may be running: no
+   * other route is tried.
    */
   readonly failure: AttemptFailure | undefined;
-  /** The pause that the vendor asked for; undefined if there is none. */
+  /** The pause that the vendor requested; undefined if there is none. */
   readonly retryAfterMs?: number | undefined;
   /** Whether the vendor may have worked for it, and may charge for it. */
   readonly isSent: boolean;
@@ -53,7 +53,7 @@ export interface VendorRefusalBody {
   readonly body: Buffer;
 }
 
-/** What an attempt reports to. */
+/** The receiver of an attempt's result. */
 interface AttemptOwner {
   readonly targets: Pick<Targets, "clock">;
   /** Records a usable answer of an attempt that began at `startMs`. */

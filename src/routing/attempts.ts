@@ -23,7 +23,10 @@ export interface AttemptsOptions {
   readonly amount?: RequestAmount | undefined;
   /** Whether the same route may be asked again: false if a job may be running. Default true. */
   readonly isRepeatable?: boolean | undefined;
-  /** The key of the conversation, which stays with its route and credential. Default: none is recognised. */
+  /**
+   * Key of the conversation, which stays with its route and credential. Default: no conversation is
+   * recognised.
+   */
   readonly conversation?: string | undefined;
 }
 
@@ -33,7 +36,10 @@ export interface FailedResult extends Pick<FailedAttempt, "isSent" | "retryAfter
   readonly error?: GatewayError | undefined;
 }
 
-/** Says where each attempt goes. Call {@link next}, then {@link failed} if the attempt failed, and so on. */
+/**
+ * Chooses the destination of each attempt. Call {@link next}, then {@link failed} if the attempt
+ * failed, and so on.
+ */
 export class Attempts {
   readonly #targets: Targets;
   readonly #options: AttemptsOptions;
@@ -47,7 +53,10 @@ export class Attempts {
     this.#plan = this.#planOf(options.stages[0]);
   }
 
-  /** The next destination; undefined if there is none, or the call may not be tried again. */
+  /**
+   * Returns the next destination; undefined if there is none, or if the call may not be tried
+   * again.
+   */
   next(): Destination | undefined {
     return this.#plan.next() ?? this.#nextStage();
   }

@@ -2,7 +2,7 @@
 import type { BreakerConfig } from "../config/config.ts";
 
 /**
- * What went wrong in an attempt, for routing:
+ * The failure of an attempt, for routing:
  *
  * - `connect`: no connection, so nothing was sent.
  * - `server`: 408, 5xx, a broken or unreadable reply.
@@ -10,10 +10,10 @@ import type { BreakerConfig } from "../config/config.ts";
  * - `credential`: the credential or its account's money was refused.
  * - `model`: the vendor does not have the route's model.
  * - `rate_limit`: 429.
- * - `overloaded`: the limit of calls in flight of this gateway; the vendor was not asked.
- * - `limited`: the limits of the credential in this gateway; the vendor was not asked.
+ * - `overloaded`: this gateway's limit of calls in flight; nothing was sent.
+ * - `limited`: this gateway's limits of the credential; nothing was sent.
  * - `context`: the request is too long for the route.
- * - `unfit`: only other routes can serve the request; the vendor was not asked.
+ * - `unfit`: only other routes can serve the request; nothing was sent.
  */
 export type AttemptFailure =
   | "connect"
@@ -136,7 +136,7 @@ export class Breaker {
   }
 }
 
-/** How many of such failures in a row open a breaker. */
+/** Returns the number of consecutive failures of this kind that open a breaker. */
 function neededFor(failure: AttemptFailure, failures: number): number {
   if (failure === "credential" || failure === "model") return 1;
   return failure === "silence" ? Math.min(silencesMax, failures) : failures;

@@ -6,8 +6,8 @@ export interface Candidate {
   /** Lower numbers are used first. */
   readonly priority: number;
   /**
-   * Its share among candidates of the same priority. 0: only if those with a weight cannot take the
-   * call.
+   * Share among candidates of the same priority. 0: used only if no candidate with a weight can
+   * take the call.
    */
   readonly weight: number;
   /** Its calls in flight. */
@@ -16,8 +16,8 @@ export interface Candidate {
 
 /**
  * Chooses among usable candidates. The lowest priority number comes first. Within it, a draw by
- * weight decides; among those of equal weight the one with the fewest calls in flight, and among
- * these the draw again. So weights hold exactly on average, and candidates without different
+ * weight decides; among equal weights the candidate with the fewest calls in flight, and among
+ * these the draw again. Weights therefore hold exactly on average, and candidates with equal
  * weights share by load.
  *
  * @param random a number from 0 (included) to 1 (excluded)
@@ -43,7 +43,7 @@ export function chooseCandidate<Each extends Candidate>(
   const equals = preferred.filter((each) => each.weight === weight);
   const fewest = Math.min(...equals.map((each) => each.inFlight));
   const idlest = equals.filter((each) => each.inFlight === fewest);
-  // What is left of the draw within the chosen share is as random as the draw.
+  // The remainder of the draw within the chosen share is as random as the draw.
   const rest = weight === 0 ? random : Math.min(Math.max(-drawn / weight, 0), 1 - Number.EPSILON);
   return idlest[Math.floor(rest * idlest.length)];
 }

@@ -17,16 +17,16 @@ import type { CredentialTarget, RouteTarget, Targets } from "./targets.ts";
 /** A free request. */
 export interface FreeRequest<Result> {
   readonly operation: OperationName;
-  /** Aborted when nobody waits for it any more. */
+  /** Aborted when no client waits for it any longer. */
   readonly signal: AbortSignal;
-  /** How long each route may take. */
+  /** Time limit of each route. */
   readonly timeoutMs: number;
   /** Builds the request for a route. @param signal ends it */
   callFor(route: PlannedRoute, signal: AbortSignal): VendorCall;
   /**
-   * Reads an answer; undefined if it is of no use, and another route is asked.
+   * Reads a reply; undefined if it is useless and another route is tried.
    *
-   * @param refusal the body of an answer that refuses the client's request as invalid; undefined if
+   * @param refusal the body of a reply that refuses the client's request as invalid; undefined if
    * it was accepted
    */
   read(reply: VendorReply, refusal: Buffer | undefined): Promise<Result | undefined>;
@@ -40,7 +40,7 @@ interface FreeRequestsOptions {
   readonly random?: () => number;
 }
 
-/** Where a free request goes. */
+/** Destination of a free request. */
 interface Destination {
   readonly planned: PlannedRoute;
   readonly route: RouteTarget;
@@ -48,8 +48,8 @@ interface Destination {
 }
 
 /**
- * How long a route gets no free requests after one that failed, after one that took too long, and
- * at most if the vendor says so.
+ * Pause of a route for free requests after a failure or a timeout, and the maximum of a pause that
+ * the vendor requests.
  */
 const pauseMs = 1_000;
 const latePauseMs = 30_000;

@@ -1,6 +1,7 @@
 /**
- * Which route and credential takes a job: a task, or a submit to a native API. A job goes to one vendor, and stays with the
- * credential that submitted it (R-ERR-5), so only the choice before the submit is made here.
+ * Chooses the route and credential of a job: a task, or a submit to a native API. A job goes to one
+ * vendor, and stays with the credential that submitted it (R-ERR-5), so the choice is made only
+ * before the submit.
  */
 import type { ModelConfig } from "../config/config.ts";
 import type { Metrics } from "../observe/metrics.ts";
@@ -15,7 +16,7 @@ export interface JobRoute {
   readonly model: string;
 }
 
-/** Where a job is. */
+/** The route and credential of a job. */
 export interface JobPlace extends JobRoute {
   /** The name of its credential; empty for the vendor's only one, or its first. */
   readonly credential: string;
@@ -27,7 +28,7 @@ interface JobRoutingOptions {
   readonly metrics: Metrics;
 }
 
-/** The choice for jobs, and what became of them. */
+/** Chooses destinations of jobs and records their results. */
 export class JobRouting {
   readonly #options: JobRoutingOptions;
 

@@ -7,8 +7,10 @@ export interface PlannedRoute {
   readonly route: RouteConfig;
   /** The dialect of the request; undefined if the vendor speaks none, or is not configured. */
   readonly dialect: Dialect | undefined;
-  /** How long the reply is read after the client disconnected, to learn its usage, in milliseconds (R-MON-11):
-   * 0 stops the vendor at once, Infinity reads to the end. */
+  /**
+   * Time for which the reply is read after the client disconnected, to learn its usage (R-MON-11):
+   * 0 stops the vendor at once, Infinity reads to the end.
+   */
   readonly detachedReadMs: number;
   /** The vendor's configured address. Absent if it has none. */
   readonly vendorUrl?: string;
@@ -16,7 +18,7 @@ export interface PlannedRoute {
   readonly fileBuckets?: readonly string[] | undefined;
   /** The vendor's `unknown_betas`. Default: refused. */
   readonly unknownBetas?: VendorConfig["unknownBetas"];
-  /** `vendor/model`, as a header may carry it. Absent if the route is not told. */
+  /** `vendor/model` in a form that a header may carry. Absent if the route is not shown. */
   readonly name?: string;
   /** Lower numbers are used first. Default 0. */
   readonly priority?: number;
@@ -24,7 +26,7 @@ export interface PlannedRoute {
   readonly weight?: number;
   /** The only credential to use. Default: any of the vendor's. */
   readonly credential?: string | undefined;
-  /** The model that takes the call on this route. Default: the one that was asked for. */
+  /** The model that takes the call on this route. Default: the requested model. */
   readonly fallback?: FallbackModel | undefined;
 }
 

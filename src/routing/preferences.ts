@@ -1,4 +1,7 @@
-/** What a request says about its routes: the header `x-uas-route`, or the body's member `provider` (OpenRouter's form). */
+/**
+ * Routing preferences of a request: the header `x-uas-route`, or the body's member `provider`
+ * (OpenRouter's form).
+ */
 import { priceAt } from "../config/price.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { parseUsd } from "../core/money.ts";
@@ -9,15 +12,18 @@ import type { Targets } from "./targets.ts";
 export interface RoutePreferences {
   /** Vendors, or routes as `vendor/model`: no others are used. Default: all. */
   readonly only?: readonly string[] | undefined;
-  /** Vendors, or routes: these are not used. Default: none. */
+  /** Vendors or routes that are not used. Default: none. */
   readonly ignore?: readonly string[] | undefined;
   /** Vendors, or routes: these are used first, in this order. Default: the configuration decides. */
   readonly order?: readonly string[] | undefined;
-  /** What decides instead of the configuration. */
+  /** Sort order that replaces the configured one. */
   readonly sort?: "price" | "latency" | "throughput" | undefined;
   /** The highest prices, in nano-USD per 1,000,000 tokens. Default: any. */
   readonly maxPrice?: { readonly input?: bigint; readonly output?: bigint } | undefined;
-  /** Whether routes beside those of `order`, or the first one, and other models may be used. Default true. */
+  /**
+   * Whether other routes than those of `order` or the first one, and other models, may be used.
+   * Default true.
+   */
   readonly allowFallbacks: boolean;
 }
 
@@ -118,10 +124,10 @@ class Reader {
   }
 }
 
-/** What routes are ranked by. */
+/** Figures by which routes are ranked. */
 interface RankFacts {
   readonly targets: Targets;
-  /** When the call started, in milliseconds since 1970: costs are those of that time. */
+  /** Start of the call in milliseconds since 1970. The costs of that time apply. */
   readonly nowMs: number;
 }
 
@@ -168,7 +174,7 @@ function compare(a: number, b: number): number {
   return a === b ? 0 : a < b ? -1 : 1;
 }
 
-/** What sorts routes, the smallest first. Unknown figures come last. */
+/** Sort keys of routes, smallest first. Unknown figures come last. */
 const figures: Readonly<
   Record<(typeof sorts)[number] | "none", (planned: PlannedRoute, facts: RankFacts) => number>
 > = {
@@ -191,9 +197,12 @@ function noneAllowed(routes: readonly PlannedRoute[]): GatewayError {
   );
 }
 
-/** What a request says about routing. */
+/** Routing preferences of a request. */
 export interface RoutingWishes {
   readonly preferences?: RoutePreferences | undefined;
-  /** Models that take the call when all routes of its model fail, in order. Default: those of the configuration. */
+  /**
+   * Models that take the call when all routes of its model fail, in order. Default: the configured
+   * ones.
+   */
   readonly models?: readonly string[] | undefined;
 }

@@ -19,7 +19,7 @@ export interface PreparedCall {
   readonly size?: () => BodySize;
   /** Members that the vendor's style cannot carry, in the caller's words. */
   readonly dropped: readonly string[];
-  /** What the request asks for beyond text. Absent if there is nothing. */
+  /** Requested features beyond text. Absent if there are none. */
   readonly features?: BilledFeatures | undefined;
   /** Sends the request. Absent if it is sent in the planned dialect. @throws HttpFailure */
   readonly send?: ((vendor: Vendor, signal: CancelSignal) => Promise<VendorReply>) | undefined;

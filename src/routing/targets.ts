@@ -1,4 +1,7 @@
-/** What attempts go to: routes and credentials, each with its breaker, its calls in flight, its health and its retries. */
+/**
+ * Targets of attempts: routes and credentials, each with its breaker, calls in flight, health and
+ * retries.
+ */
 import type { Logger } from "pino";
 import type { RouteConfig, VendorConfig } from "../config/config.ts";
 import { breakerDefault } from "../config/routing.ts";
@@ -12,7 +15,10 @@ import type { VendorQuota } from "./vendor-quota.ts";
 /** Retries for each call: a fifth. */
 const share = 0.2;
 
-/** Retries that a vendor with few calls has in any case, and the most that a quiet time saves up beside them. */
+/**
+ * Retries that a vendor with few calls always has. A quiet time saves up at most the same number in
+ * addition.
+ */
 const reserve = 10;
 const savedMax = 100;
 
@@ -37,7 +43,7 @@ export class RetryBudget {
 /** A vendor, opened once for each of its credentials. */
 export interface OpenVendor {
   readonly config: VendorConfig;
-  /** By the credentials of the configuration; one if there are none. */
+  /** One client per configured credential; a single one if there are no credentials. */
   readonly clients: readonly [Vendor, ...Vendor[]];
 }
 
@@ -118,15 +124,15 @@ const rateLimitPauseMsMax = 60_000;
 
 /** A vendor and its name of a model, shared by all models that have this route. */
 export class RouteTarget extends Target {
-  /** How fast it was lately, in this process. Undefined if unknown. */
+  /** Recent speed in this process. Undefined if unknown. */
   readonly pace: Pace = { firstContentMs: undefined, bytesPerSecond: undefined };
   readonly vendor: string;
   readonly model: string;
   readonly credential = "";
   readonly owner: VendorTarget;
-  /** Until when each credential is not asked for this route, because the vendor said so (429). */
+  /** End of the pause that the vendor requested by 429, for each credential on this route. */
   readonly pausedUntilMs = new Map<CredentialTarget, number>();
-  /** What the vendor still takes with each credential, if its replies say so. */
+  /** Remaining quota of each credential, if the vendor's replies state it. */
   readonly quotas = new Map<CredentialTarget, VendorQuota>();
 
   constructor(owner: VendorTarget, { vendor, model }: Pick<RouteConfig, "vendor" | "model">) {
@@ -155,7 +161,7 @@ export interface TargetsOptions {
   readonly clock?: (() => number) | undefined;
 }
 
-/** How often the metric of open breakers is brought up to date. */
+/** Interval between updates of the metric of open breakers. */
 const showMs = 1_000;
 
 const stateValues: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };

@@ -14,11 +14,11 @@ export interface Refusal {
   readonly error: GatewayError;
   /** Whether another route may serve the call. */
   readonly canRetry: boolean;
-  /** The cause that the operator must act on; undefined if there is none. */
+  /** The cause that needs the operator's action; undefined if there is none. */
   readonly alarm: "credential" | "money" | "model" | undefined;
 }
 
-/** What a refusal means for routing. */
+/** Classifies a refusal for routing. */
 export function attemptFailureOf(
   status: number,
   { alarm }: Pick<Refusal, "alarm">,
@@ -28,7 +28,7 @@ export function attemptFailureOf(
   return status === 429 ? "rate_limit" : "server";
 }
 
-/** What a failure without a reply means for routing. */
+/** Classifies a failure without a reply for routing. */
 export function attemptFailureOfKind(kind: FailureKind): AttemptFailure {
   if (kind === "connect" || kind === "connect_timeout") return "connect";
   return kind === "timeout" ? "silence" : "server";
@@ -48,9 +48,9 @@ export interface RefusedReply {
   readonly headers: Readonly<Record<string, string>>;
   /** The first part of its body. */
   readonly body: Buffer;
-  /** The cause that the vendor's body names and its status does not; undefined if there is none. */
+  /** The cause that only the vendor's body names, not its status; undefined if there is none. */
   readonly fault: Refusal["alarm"];
-  /** The pause before a retry that the vendor asks for, in seconds; undefined if there is none. */
+  /** The pause before a retry that the vendor requests, in seconds; undefined if there is none. */
   readonly retryAfter: number | undefined;
 }
 
@@ -194,7 +194,7 @@ export function retryAfterSeconds(headers: Readonly<Record<string, string>>): nu
   return ms === undefined ? undefined : Math.min(Math.max(Math.ceil(ms / 1_000), 1), 86_400);
 }
 
-/** As {@link retryAfterSeconds}, in milliseconds of at least 0. */
+/** Like {@link retryAfterSeconds}, in milliseconds of at least 0. */
 export function retryAfterMs(headers: Readonly<Record<string, string>>): number | undefined {
   const text = headers["retry-after"] ?? "";
   const ms = readNumber(headers["retry-after-ms"]) ?? (readNumber(text) ?? untilDate(text)) * 1_000;

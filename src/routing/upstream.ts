@@ -39,9 +39,9 @@ import {
 /** Sends requests to vendors. */
 export interface Upstream {
   /**
-   * The model's routes, each with its dialect: the caller's if the vendor speaks it, else the
-   * vendor's preferred one. For an operation other than text generation only the routes whose
-   * vendors offer it in the caller's dialect, possibly none.
+   * Returns the model's routes, each with its dialect: the caller's dialect if the vendor speaks
+   * it, else the vendor's preferred one. For an operation other than text generation it returns
+   * only the routes whose vendors offer it in the caller's dialect, possibly none.
    * @param dialect the caller's; undefined if it has none
    */
   plan(
@@ -69,8 +69,8 @@ export interface Upstream {
     operation: OperationName | undefined,
   ): Promise<AttemptResult>;
   /**
-   * Raises an alarm if a reply's usage has figures that are not known, or a tier that has no price: the vendor may bill
-   * them.
+   * Raises an alarm if a reply's usage has unknown figures or a tier without a price, because the
+   * vendor may bill them.
    *
    * @param price of the call. Default: its tier is not checked
    */
@@ -78,7 +78,7 @@ export interface Upstream {
   /** Records a failure outside these attempts. @param what a text for operators */
   reportFailure(vendor: string, what: string): void;
   readonly targets: Targets;
-  /** Which route and credential takes a job. */
+  /** Chooses the route and credential of a job. */
   readonly jobs: JobRouting;
   /** Requests that cost nothing. */
   readonly free: FreeRequests;
@@ -95,7 +95,7 @@ export interface AttemptRequest extends VendorCall {
 
 interface UpstreamOptions {
   readonly targets: Targets;
-  /** Holds credentials to their limits. Default: they have none. */
+  /** Enforces the limits of credentials. Default: they have no limits. */
   readonly limiter?: Pick<Limiter, "admit" | "end"> | undefined;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -373,13 +373,19 @@ function send(
   return other === undefined ? vendor.exchange(call) : other.send(call);
 }
 
-/** A refusal whose body broke off, or that nobody waits for any more, is a refusal: its input is free (R-MON-11). */
+/**
+ * A refusal stays a refusal if its body breaks off or its client disconnects: its input is free
+ * (R-MON-11).
+ */
 function refusedAlready(error: unknown): never {
   if (error instanceof HttpFailure) error.isSent = false;
   throw error;
 }
 
-/** How long a reply is read after its client disconnected; Infinity: to its end. */
+/**
+ * Returns the time for which a reply is read after its client disconnected; Infinity reads to its
+ * end.
+ */
 export function detachedReadMs(
   { onDisconnect, disconnectGraceMs: graceMs = disconnectGraceMs }: VendorConfig,
   { isReasoning = false }: ModelConfig,

@@ -1,10 +1,13 @@
-/** What a vendor still takes, by the rate limit headers of its replies, so that calls go elsewhere before it answers 429. */
+/**
+ * Tracks a vendor's remaining quota by the rate limit headers of its replies, so that calls use
+ * other routes before it answers 429.
+ */
 
 type Headers = Readonly<Record<string, string>>;
 
 /** One of the limits of a vendor. */
 interface Left {
-  /** What is left, of which this process has taken its share since; undefined if unknown. */
+  /** Remaining quota, less what this process has used since; undefined if unknown. */
   amount: number | undefined;
   /** When the limit gives room again, in milliseconds of the process's clock. */
   untilMs: number;
@@ -20,8 +23,8 @@ export interface QuotaMark {
 const waitMsMax = 60_000;
 
 /**
- * What is left of a vendor's limits for one route and credential. Figures of replies are corrected by what was sent after
- * their requests, so calls at once do not overshoot.
+ * A vendor's remaining limits for one route and credential. Figures of replies are reduced by
+ * requests that were sent later, so concurrent calls do not overshoot.
  */
 export class VendorQuota {
   readonly #requests: Left = { amount: undefined, untilMs: 0 };
@@ -29,7 +32,7 @@ export class VendorQuota {
   #sentRequests = 0;
   #sentTokens = 0;
 
-  /** Counts a request that is sent. @param tokens the most that it may use */
+  /** Counts a request that is sent. @param tokens the maximum that it may use */
   sent(tokens: number): QuotaMark {
     this.#sentRequests++;
     this.#sentTokens += tokens;
