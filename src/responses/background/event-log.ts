@@ -1,5 +1,7 @@
-/** Stores the events of streamed background responses, several to a row, so that a client can read them from any event
- * on, while the response is generated and after. */
+/**
+ * Stores the events of streamed background responses, several in a row, so that a client can read
+ * them from any event on, during the generation and afterwards.
+ */
 import type { Pool } from "pg";
 import { gatewayStopping, GatewayStopping } from "../../core/caller.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
@@ -31,7 +33,10 @@ interface LoggedEvent {
 
 /** Writes and reads the events of background responses. */
 export interface EventLog {
-  /** The number of the last event; -1: there are none, so the response is not streamed, or its events have expired. */
+  /**
+   * Returns the number of the last event; -1 if there are none, because the response is not
+   * streamed or its events have expired.
+   */
   last(of: LoggedResponse): Promise<number>;
   /** Reads the events after a number, in order. */
   read(of: LoggedResponse, after: number): Promise<readonly LoggedEvent[]>;
@@ -133,7 +138,7 @@ export interface FollowRequest {
   readonly accountId: string;
   readonly responseId: string;
   readonly taskId: string;
-  /** The number of the last event that the client has; -1: none. */
+  /** Number of the last event that the client has; -1 if it has none. */
   readonly after: number;
   /** Aborted when the client disconnects or the gateway stops. The response continues in either case. */
   readonly signal: AbortSignal;

@@ -15,7 +15,10 @@ import { responses } from "../../dialect/responses/dialect.ts";
 
 const readOptions = { alwaysStream: false, platformAliases: false } as const;
 
-/** Whether a request asks for a background response; false for an invalid request, which is refused later. */
+/**
+ * Whether a request is for a background response; false for an invalid request, which is refused
+ * later.
+ */
 export function asksForBackground({ dialect, body }: ExchangeRequest): boolean {
   if (dialect !== Dialect.RESPONSES) return false;
   const bytes = asBuffer(body);

@@ -101,7 +101,7 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
   };
 }
 
-/** The failure as customers of responses know it: of an invalid request, as for calls. */
+/** Returns the failure in the terms of responses. Invalid requests are reported as for calls. */
 function asResponseFailure(error: unknown): unknown {
   if (!(error instanceof TaskRefused) || error.code !== "invalid_parameters") return error;
   const { message, isTemporary, fault, retryAfterSeconds, canRetryElsewhere } = error;
@@ -195,7 +195,7 @@ function writeRows(
   };
 }
 
-/** How long events are batched: each write is a commit and wakes readers. */
+/** Time for which events are batched, because each write is a commit and wakes readers. */
 const batchDelayMs = 100;
 
 /** The vendor's events that the gateway writes itself: the response began before its vendor's stream, and its last
@@ -320,7 +320,7 @@ class ResponseEvents {
     return textAt(parseRecord(this.#ended ?? "") ?? {}, "id");
   }
 
-  /** The final response, as JSON. @throws TaskRefused if there is none */
+  /** Returns the final response as JSON. @throws TaskRefused if there is none */
   ended(): string {
     if (this.#ended !== undefined) return this.#ended;
     throw new TaskRefused("upstream_error", "The model's vendor sent an invalid reply; try again");

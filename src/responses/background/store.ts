@@ -42,7 +42,7 @@ interface NewBackground {
   readonly taskId: string;
   /** The public name of the model. */
   readonly model: string;
-  /** The response that it continues; undefined if there is none. */
+  /** The continued response; undefined if there is none. */
   readonly previousResponseId: string | undefined;
   /** The response as clients see it until it is complete, as JSON. */
   readonly pending: string;
@@ -70,7 +70,7 @@ export interface FinishedBackground {
   /** The request's own items. */
   readonly input: readonly JsonItem[];
   /**
-   * The vendor's own copy: the vendor, its id of the response, and the bytes that it reads when a
+   * The vendor's copy: the vendor, its ID of the response, and the bytes that it reads when a
    * request continues the response. Undefined if the vendor has none.
    */
   readonly vendorCopy:

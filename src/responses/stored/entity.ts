@@ -2,11 +2,13 @@
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
- * A response of the responses style. `vendor`: the vendor that stores it; empty if it is stored
- * here, and `response` and `input` are its JSON. `itemIds`: the ids of the items in both.
- * `previousId`: the response that it continues. Of a background response: `taskId`: its task;
- * `request`: the exchange that generates it, null once it is complete; `vendorId`: the vendor's id
- * of the response, if the vendor stores it too.
+ * A response of the responses style.
+ *
+ * - `vendor`: the vendor that stores it; empty if it is stored here as JSON in `response` and
+ *   `input`.
+ * - `itemIds`: the IDs of the items in both. `previousId`: the continued response.
+ * - Of a background response: `taskId`: its task; `request`: the exchange that generates it, null
+ *   once it is complete; `vendorId`: the vendor's ID of the response, if the vendor stores it too.
  */
 export const StoredResponseEntity = defineEntity({
   name: "StoredResponseEntity",

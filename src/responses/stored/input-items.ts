@@ -9,7 +9,10 @@ export interface JsonItem {
   readonly json: string;
 }
 
-/** Reads the `input` of a request as items; a plain text becomes one user message. @param json empty: it is absent */
+/**
+ * Reads the `input` of a request as items; a plain text becomes one user message. @param json empty
+ * if it is absent
+ */
 export function inputItems(json: string): readonly JsonItem[] {
   const text = withoutSpace(json);
   return text.startsWith('"') ? readItems(`[{"role":"user","content":${text}}]`) : readItems(text);

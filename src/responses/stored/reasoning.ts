@@ -99,7 +99,7 @@ export class ReasoningCollector {
     }
   }
 
-  /** The sealed reasoning to store, with the calls that it led to; undefined if there is none. */
+  /** Returns the sealed reasoning to store, with its tool calls; undefined if there is none. */
   sealed(): { readonly callIds: readonly string[]; readonly json: string } | undefined {
     const parts = [...this.#parts.values()].filter(
       ({ kind }) => kind.case !== "reasoning" || kind.value.seal !== undefined,
@@ -150,16 +150,16 @@ export interface ReasoningCarry {
   /**
    * Stores the reasoning of one turn, durably, before the client can send the results of its calls.
    *
-   * @param toolCallIds the ids of all calls of the turn, as the client gets them
-   * @param partsJson the turn's reasoning parts, as JSON of the caller's choice
+   * @param toolCallIds the IDs of all calls of the turn, as the client gets them
+   * @param partsJson the turn's reasoning parts, as JSON in the caller's form
    * @returns false if it is not stored: no calls, or longer than `keptReasoningBytesMax`
    */
   keep(accountId: string, toolCallIds: readonly string[], partsJson: string): Promise<boolean>;
   /**
    * Finds the reasoning of the turns that made these calls, in one query for a conversation.
    *
-   * @returns the JSON by the call's id, the same for all calls of a turn; expired reasoning and that of other accounts is
-   * missing
+   * @returns the JSON by call ID, identical for all calls of a turn; expired reasoning and the
+   * reasoning of other accounts is missing
    */
   find(accountId: string, toolCallIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
@@ -171,7 +171,7 @@ interface ReasoningCarryOptions {
   readonly key: Uint8Array;
   /**
    * Called if stored reasoning cannot be unsealed: the master key was changed, or differs between
-   * processes. Default: nothing.
+   * processes. Default: no callback.
    */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }

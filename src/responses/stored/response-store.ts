@@ -42,7 +42,7 @@ import {
 export interface ResponseStore {
   /**
    * Finds the conversation that a request with this `previous_response_id` continues. Undefined if
-   * the account has no such response. Call it before a vendor is called: a vendor does not know the
+   * the account has no such response. Call it before calling a vendor, which does not know the
    * gateway's accounts.
    *
    * @throws GatewayError INVALID_REQUEST, REQUEST_TOO_LARGE: see {@link readChain}
@@ -78,7 +78,7 @@ export interface NewResponse {
   readonly responseId: string;
   /** The public name of the model. */
   readonly model: string;
-  /** The response that it continues; undefined if there is none. */
+  /** The continued response; undefined if there is none. */
   readonly previousResponseId: string | undefined;
   /** The response object as sent to the client: JSON in UTF-8. */
   readonly response: Uint8Array;
@@ -123,7 +123,7 @@ export type StoredResponse =
 /** The stored facts of a background response. */
 export interface StoredBackground {
   readonly taskId: string;
-  /** Whether it is not complete: the stored response then only repeats the request. */
+  /** Whether it is incomplete: the stored response then only repeats the request. */
   readonly isPending: boolean;
   /** The vendor's own copy and its id. Absent if the vendor has none. */
   readonly vendorCopy?: { readonly vendor: string; readonly responseId: string };

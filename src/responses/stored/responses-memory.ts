@@ -134,7 +134,7 @@ interface ReferringRequest {
   readonly input: readonly string[];
 }
 
-/** As {@link referenceOf}. @param json an input element */
+/** Like {@link referenceOf}. @param json an input element */
 function referenceIn(json: string): string | undefined {
   return referenceOf(parseRecord(json));
 }
@@ -244,7 +244,9 @@ export function contextBytes(response: JsonRecord): number {
   return tokens * bytesPerToken;
 }
 
-/** The response of the event that ends a stream, as JSON; empty means these bytes have none. */
+/**
+ * Returns the response of the event that ends a stream, as JSON; empty if the bytes contain none.
+ */
 function endedResponse(bytes: Buffer): string {
   // Line breaks are escaped in JSON, so no event's text can look like the start of a line.
   const lines = bytes.toString("utf8").split(/\r\n|\n|\r/);

@@ -9,7 +9,7 @@ import { createReasoningCarry, type ReasoningCarry } from "./reasoning.ts";
 import { createResponseStore, type ResponseStore } from "./response-store.ts";
 import { createVendorState, type VendorState } from "./vendor-state.ts";
 
-/** What calls leave in the database for later calls. */
+/** State that calls store for later calls. */
 export interface StoredState {
   readonly responses: ResponseStore;
   readonly reasoning: ReasoningCarry;
@@ -51,7 +51,7 @@ interface StateJobsOptions {
    * The interval. Default ten minutes: reads ignore expired rows, so a late deletion is harmless.
    */
   readonly everyMs?: number;
-  /** Called with warnings for the operator, without secrets. Default: nothing. */
+  /** Called with warnings for the operator, without secrets. Default: no callback. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
