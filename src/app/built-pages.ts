@@ -3,9 +3,9 @@
  * named after it, so a server never serves pages that do not fit its contract and nobody has to remember a step.
  */
 import { spawn } from "node:child_process";
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { existsSync, globSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -47,7 +47,9 @@ export async function buildPages(signal?: AbortSignal): Promise<string> {
   await mkdir(parent, { recursive: true });
   if ((await readdir(parent)).includes(name)) return folder;
   if (!existsSync(vite)) throw new NoBuilder("the builder of the console's pages is not installed");
-  const draft = await mkdtemp(join(parent, ".draft-"));
+  // Not a temporary folder, which its owner alone can read: the gateway may run as another user than the builder.
+  const draft = join(parent, `.draft-${randomUUID()}`);
+  await mkdir(draft);
   try {
     await runVite(draft, signal);
     await compressPages(draft);

@@ -1,4 +1,5 @@
 /** The built pages as the server hands them out: R-CON-1. */
+import { statSync } from "node:fs";
 import { gzipSync, gunzipSync } from "node:zlib";
 import { fastify, type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -124,3 +125,10 @@ test("the pages of a console with its own host know the origin of the API, and m
   expect(policy).toContain(`connect-src 'self' ${api};`);
   expect(policy).toContain("script-src 'self';");
 });
+
+test.skipIf(process.platform === "win32")(
+  "pages that one user builds can be read by the user of the service",
+  async () => {
+    expect(statSync(await buildPages()).mode & 0o055).toBe(0o055 & ~process.umask());
+  },
+);
