@@ -15,16 +15,33 @@ export function readPage(path: string): string {
   return readFileSync(join(root, path), "utf8");
 }
 
+/** The pages of the documentation that people write: README.md and the folder docs, without its generated reference. */
+export const writtenPages: readonly string[] = pages.filter(
+  (page) =>
+    page === "README.md" || (page.startsWith("docs/") && !page.startsWith("docs/reference/")),
+);
+
+/** All fenced blocks of a text, in their order. */
+export function blocksIn(text: string): Block[] {
+  return [...text.matchAll(/^( *)```(\S*) *(.*)\n([^]*?)^\1```$/gm)].map(
+    ([, indent = "", language = "", info = "", block = ""]) => ({
+      language,
+      reason: /^not run: (.+)$/.exec(info)?.[1],
+      text: block.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+    }),
+  );
+}
+
 /** The fenced blocks of these languages, in their order. */
-export function blocksOf(page: string, languages: readonly string[]): Block[] {
-  return [...page.matchAll(/^```(\w+)\n([^]*?)^```/gm)]
-    .map(([, language = "", text = ""]) => ({ language, text }))
-    .filter(({ language }) => languages.includes(language));
+export function blocksOf(text: string, languages: readonly string[]): Block[] {
+  return blocksIn(text).filter(({ language }) => languages.includes(language));
 }
 
 /** A fenced block. */
 export interface Block {
   readonly language: string;
+  /** The text behind `not run:` in the block's first line. Undefined: a test runs or checks the block. */
+  readonly reason: string | undefined;
   readonly text: string;
 }
 
