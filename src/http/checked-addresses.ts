@@ -10,15 +10,21 @@ import { literalAddress } from "./public-url.ts";
 
 /** Addresses that may be reached. */
 export interface AddressOptions {
-  /** Exact hosts, in lower case, that may have any address. Default: none. */
+  /** Exact hosts, in lower case, that may have any address. None by default. */
   readonly allowHosts?: readonly string[];
-  /** Resolves names that are not listed. Default: DNS. */
+  /** Resolves names that are not listed. DNS by default. */
   readonly resolve?: Resolve;
-  /** Addresses of this machine, which are always blocked. Default: those of its network interfaces. */
+  /**
+   * Addresses of this machine, which are always blocked. By default the addresses of its network
+   * interfaces.
+   */
   readonly ownAddresses?: () => readonly string[];
 }
 
-/** Resolves all addresses of a name, both families. Rejects, or resolves to an empty list, where there are none. */
+/**
+ * Resolves all addresses of a name, both families. Rejects, or resolves to an empty list, if there
+ * are none.
+ */
 type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 /**
@@ -80,9 +86,9 @@ const answerMs = 1_500;
 const emptyAnswers = new Set(["ENODATA", "ENOTFOUND"]);
 
 /**
- * Queries A and AAAA records in parallel. Not `getaddrinfo`: it runs on the few threads shared with files and
- * cryptography, so names with unresponsive servers could block the process, and it would use search domains and the
- * hosts file.
+ * Queries A and AAAA records in parallel. Not `getaddrinfo`: it runs on the few threads shared with
+ * files and cryptography, so names with unresponsive servers could block the process. It would also
+ * use search domains and the hosts file.
  */
 async function resolvePublic(hostname: string, signal: AbortSignal): Promise<readonly string[]> {
   const resolver = new Resolver({ timeout: answerMs, tries: 1 });

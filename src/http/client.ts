@@ -1,6 +1,6 @@
 /**
- * HTTP client for vendors: one keep-alive pool per origin, timeouts, cancellation, and bodies read at the pace of
- * their reader, decoded where they are compressed. No redirects or retries.
+ * HTTP client for vendors: one keep-alive pool per origin, timeouts and cancellation. Bodies are
+ * read at the pace of their reader, and decompressed if necessary. No redirects or retries.
  */
 import { type Dispatcher, Pool } from "undici";
 import type { VendorTimeouts } from "../config/config.ts";
@@ -23,7 +23,7 @@ interface HttpRequest {
   readonly body: readonly Uint8Array[] | StreamedBody;
   /** Ignore timeouts; only `signal` ends the request. Default false. */
   readonly isPatient?: boolean | undefined;
-  /** The time until the head of the reply, in milliseconds. Default: that of the client. */
+  /** The time until the head of the reply. The client's limit by default. */
   readonly firstByteMs?: number | undefined;
   /** Cancels the request and its reply. A reason that is an {@link HttpFailure} is reported as the failure. */
   readonly signal: CancelSignal;
@@ -32,7 +32,7 @@ interface HttpRequest {
 /** A client of one origin. */
 export interface HttpClient {
   /**
-   * Sends a request. Resolves with the reply's head, whatever its status.
+   * Sends a request. Resolves with the reply's head for every status.
    *
    * @throws HttpFailure
    */
@@ -42,10 +42,10 @@ export interface HttpClient {
 }
 
 /**
- * Opens a pool to `origin`. It opens as many connections as there are concurrent calls and does not pipeline, so
- * that a slow reply delays no other.
+ * Opens a pool to `origin`. It opens as many connections as there are concurrent calls and does not
+ * pipeline, so that a slow reply delays no other.
  *
- * @param credential the headers that carry it. Replies show stars in its place. Default: none
+ * @param credential the headers that carry it. Replies show stars in its place. None by default
  */
 export function createHttpClient(
   origin: string,
@@ -68,9 +68,9 @@ export function createHttpClient(
   };
 }
 
-/** What the exchanges of a client share. */
+/** State that the exchanges of a client share. */
 interface Shared {
-  /** Ends exchanges at their limits; `undefined`: only their signals do. */
+  /** Ends exchanges at their limits. If undefined, only their signals end them. */
   readonly watch: ExchangeWatch | undefined;
   readonly mask: SecretMask;
 }
@@ -92,7 +92,10 @@ const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
 /** The head of a reply, and its body. */
 interface HttpReply {
   readonly status: number;
-  /** Lower-case names; repeated headers are joined by a comma. Without those of an encoding that was decoded. */
+  /**
+   * Lower-case names; repeated headers are joined by a comma. Without the headers of a decoded
+   * encoding.
+   */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: HttpBody;
 }
@@ -100,25 +103,26 @@ interface HttpReply {
 /** A reply body without the credential, read as `while (await body.ready()) use(body.take())`. */
 interface HttpBody {
   /**
-   * Resolves to whether data is available; false at the end. Rejects with {@link HttpFailure} where the reply
-   * broke, once earlier data has been taken. One reader at a time.
+   * Resolves to whether data is available; false at the end. Rejects with {@link HttpFailure} if
+   * the reply broke, once earlier data has been taken. One reader at a time.
    */
   ready(): Promise<boolean>;
-  /** The pieces received so far; empty where there are none. */
+  /** The pieces received so far; empty if there are none. */
   take(): Buffer[];
-  /** The whole body. Rejects where it is longer than `bytesMax`. */
+  /** The whole body. Rejects if it is longer than `bytesMax`. */
   whole(bytesMax: number): Promise<Buffer>;
   /** Stops reading and closes the connection if the reply has not ended. */
   cancel(): void;
 }
 
 /**
- * One request and its reply. undici's handler, the head and the body are one object, because every call creates
- * one.
+ * One request and its reply. undici's handler, the head and the body are one object, because every
+ * call creates one.
  *
- * Pieces that arrive together are taken as one batch: a vendor sends events as many small HTTP chunks in one socket
- * read, and one event-loop turn for each would cost five times the CPU of everything else. Buffers at most {@link
- * streamBufferBytesMax} ahead of the reader, then pauses the connection.
+ * Pieces that arrive together are taken as one batch: a vendor sends events as many small HTTP
+ * chunks in one socket read, and one event-loop turn for each would cost five times the CPU of
+ * everything else. Buffers at most {@link streamBufferBytesMax} ahead of the reader, then pauses
+ * the connection.
  */
 class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, WatchedExchange {
   status = 0;
@@ -301,7 +305,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
     fail?.(failure);
   }
 
-  /** What the decoder of a compressed reply tells. */
+  /** Handles the output of the decoder of a compressed reply. */
   #decoded(): DecoderUser {
     return {
       onDecoded: (bytes) => this.#onData(bytes),

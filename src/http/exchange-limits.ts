@@ -1,11 +1,11 @@
-/** Ends exchanges that take too long in total, or whose vendor sends only what says nothing. */
+/** Ends exchanges that take too long in total, or whose vendor sends no content for too long. */
 import { type Placed, ShortLivedSet } from "../core/short-lived.ts";
 import { HttpFailure } from "./failure.ts";
 
-/** The limits of a client, in milliseconds. */
+/** Time limits of a client. */
 interface WatchLimits {
   readonly idleMs: number;
-  /** `undefined`: none. */
+  /** Undefined if there is no limit. */
   readonly totalMs?: number | undefined;
 }
 
@@ -57,13 +57,13 @@ export class ExchangeWatch {
 }
 
 /**
- * How long a reply has had no content: white space and the comments of event streams are none. A vendor that sends nothing at
- * all is the HTTP library's matter.
+ * Measures the time in which a reply had no content; white space and comments of event streams are
+ * not content. The HTTP library handles a vendor that sends nothing at all.
  */
 export class Silence {
   readonly startedMs = performance.now();
   #sinceMs = Number.POSITIVE_INFINITY;
-  /** Whether content came since the last check. Then further bytes are not looked at. */
+  /** Whether content arrived since the last check. Then further bytes are not scanned. */
   #isBroken = false;
   #areComments = false;
   #isInComment = false;
@@ -90,7 +90,7 @@ export class Silence {
     }
   }
 
-  /** For how long, in milliseconds; negative infinity before the head. */
+  /** Duration of the silence in milliseconds; negative infinity before the head. */
   lastsMs(nowMs: number, isPaused: boolean): number {
     if (this.#isBroken || (isPaused && this.#sinceMs !== Number.POSITIVE_INFINITY)) {
       this.#sinceMs = nowMs;

@@ -49,7 +49,8 @@ export function readFailure(error: Error): HttpFailure {
 }
 
 /**
- * Codes where no connection can have been made. Others, such as EHOSTUNREACH or ETIMEDOUT, may break an open one.
+ * Codes that exclude an open connection. Other codes, such as EHOSTUNREACH or ETIMEDOUT, may break
+ * an open one.
  */
 const unsentCodes = new Set([
   "ECONNREFUSED",

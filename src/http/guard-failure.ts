@@ -1,6 +1,6 @@
 /**
- * Why a request to a customer's address failed, as the customer may learn it: a class, never an address or a
- * banner. Otherwise the gateway would map the operator's network for anybody.
+ * The reason why a request to a customer's address failed, as shown to the customer: a class, never
+ * an address or a banner. Otherwise callers could use the gateway to map the operator's network.
  *
  * - `blocked_address`: the host is not on the public internet.
  * - `dns`, `connect`, `tls`: that step failed; nothing was sent.

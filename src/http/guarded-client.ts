@@ -20,24 +20,24 @@ export interface GuardedRequest {
   readonly url: string;
   /** Headers in addition to `host`, `content-length`, `connection` and `accept-encoding`, which are set here. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent unchanged. Default: no body. */
+  /** Sent unchanged. No body by default. */
   readonly body?: Uint8Array;
   /** Deadline for DNS, connection, TLS and the reply's head together. Default 5,000. */
   readonly headMs?: number;
   /** Deadline for the body after the head. Default 1,000. */
   readonly bodyMs?: number;
-  /** Longest body in bytes. Default 16 KiB. */
+  /** Maximum length of the body. Default 16 KiB. */
   readonly bodyBytesMax?: number;
   /**
    * For a body that is too long, too slow or broken off: `cut` ends the reply there, `fail` reports a failure.
    * Default `fail`.
    */
   readonly whenCut?: "cut" | "fail";
-  /** Decides at the reply's head whether to read the body. Default: read it. */
+  /** Decides at the reply's head whether to read the body. By default it is read. */
   readonly wants?: (reply: GuardedReply) => boolean;
-  /** Receives the body; the next piece waits for its promise. Default: the body is dropped. */
+  /** Receives the body; the next piece waits for its promise. By default the body is dropped. */
   readonly sink?: (bytes: Uint8Array) => Promise<void> | void;
-  /** Cancels the request. Default: never. */
+  /** Cancels the request. Never by default. */
   readonly signal?: AbortSignal;
 }
 
@@ -59,7 +59,7 @@ interface StepTimes {
 /** Class of the address reached, which does not reveal it. `listed`: a host that the operator exempted. */
 type AddressClass = "none" | "public_ipv4" | "public_ipv6" | "listed" | "blocked";
 
-/** A reply, whatever its status. */
+/** A reply of any status. */
 export interface GuardedReply {
   readonly status: number;
   /** Lower-case names. */
@@ -80,7 +80,7 @@ export interface GuardedClient {
 
 /** Options of a client. */
 export interface GuardOptions extends AddressOptions {
-  /** Trusted certificates, in PEM. Default: those of Node.js. */
+  /** Trusted certificates, in PEM. The certificates of Node.js by default. */
   readonly ca?: readonly string[];
 }
 
@@ -195,7 +195,7 @@ interface ConnectionOptions {
 class CheckedConnection {
   /** The failure if the request fails now. */
   step: GuardFailureKind = "connect";
-  /** When the connection was open, on the clock of `performance`. */
+  /** Time of opening, on the clock of `performance`. */
   openedAt = 0;
   readonly #url: URL;
   readonly #options: ConnectionOptions;
@@ -255,7 +255,11 @@ class CheckedConnection {
   }
 }
 
-/** Reads the body up to its end or its limits. @throws GuardFailure where it must be complete and is not */
+/**
+ * Reads the body up to its end or its limits.
+ *
+ * @throws GuardFailure if it must be complete and is not
+ */
 async function readBody(reply: Readable, request: GuardedRequest): Promise<void> {
   const { bodyMs = bodyMsDefault, bodyBytesMax = bodyBytesDefault, sink } = request;
   using limit = limitTime(bodyMs, request.signal ? [request.signal] : []);

@@ -57,7 +57,11 @@ export function isPublicAddress(address: string): boolean {
   return ranges.openIpv6.check(address, "ipv6") && !ranges.closedIpv6.check(address, "ipv6");
 }
 
-/** The canonical spelling of an address, for comparison. @throws where the text is no address */
+/**
+ * The canonical spelling of an address, for comparison.
+ *
+ * @throws if the text is no address
+ */
 export function canonicalAddress(address: string): string {
   const family = isIPv4(address) ? "ipv4" : "ipv6";
   return new SocketAddress({ address, family }).address;

@@ -29,10 +29,11 @@ const nameForm = /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})+$/;
 const hostCharsMax = 253;
 
 /**
- * Parses a customer's URL: https, a public host, no credentials, no blocked port. Checks follow the URL standard,
- * so `https://2130706433/` is `127.0.0.1`. The fragment is dropped, since it is never sent.
+ * Parses a customer's URL: https, a public host, no credentials, no blocked port. Checks follow the
+ * URL standard, so `https://2130706433/` is `127.0.0.1`. The fragment is dropped, since it is never
+ * sent.
  *
- * @param allowHosts hosts, in lower case, exempt from the host rules. Default: none
+ * @param allowHosts hosts, in lower case, exempt from the host rules. None by default
  */
 export function readPublicUrl(text: string, allowHosts: readonly string[] = []): PublicUrl {
   if (text.length > publicUrlCharsMax) {

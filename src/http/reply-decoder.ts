@@ -1,7 +1,8 @@
 /**
- * Decodes vendors' compressed replies. The gateway asks for none, but some vendors and proxies compress anyway. Decoded
- * as they come, at the pace of their reader, and within a ratio: a few kilobytes must not unpack to gigabytes. Not
- * undici's interceptor: it is experimental, wraps every call, and limits the size instead of the ratio.
+ * Decodes vendors' compressed replies. The gateway requests no compression, but some vendors and
+ * proxies compress anyway. Replies are decoded as they arrive, at the pace of their reader, and
+ * within a ratio: a few kilobytes must not unpack to gigabytes. Not undici's interceptor: it is
+ * experimental, wraps every call, and limits the size instead of the ratio.
  */
 import type { Transform } from "node:stream";
 import {
@@ -14,7 +15,7 @@ import {
 import { decodedRatioMax } from "../core/limits.ts";
 import { HttpFailure } from "./failure.ts";
 
-/** Bytes that may be decoded whatever their ratio. */
+/** Bytes that may be decoded at any ratio. */
 const alwaysDecoded = 1024 * 1024;
 
 const flush = { flush: constants.Z_SYNC_FLUSH };
@@ -43,7 +44,10 @@ export class ReplyDecoder {
   readonly #user: DecoderUser;
   #encodedBytes = 0;
 
-  /** @returns `undefined` if the encoding is none, unknown, or several: then the reply stays as it is */
+  /**
+   * @returns undefined if the encoding is absent, unknown, or a list of several: then the reply
+   * stays unchanged
+   */
   static of(encoding: string | undefined, user: () => DecoderUser): ReplyDecoder | undefined {
     const name = encoding?.trim().toLowerCase() ?? "";
     const create = Object.hasOwn(decoders, name) ? decoders[name] : undefined;
@@ -68,7 +72,11 @@ export class ReplyDecoder {
     });
   }
 
-  /** Takes received bytes. @returns whether more can be taken at once */
+  /**
+   * Takes received bytes.
+   *
+   * @returns whether more can be taken at once
+   */
   write(bytes: Buffer): boolean {
     this.#encodedBytes += bytes.length;
     return this.#stream.write(bytes);

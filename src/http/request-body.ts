@@ -1,4 +1,7 @@
-/** Bodies of requests to vendors: sent in pieces, and their memory left once the system has taken it. */
+/**
+ * Bodies of requests to vendors: sent in pieces. Their memory is freed once the system has received
+ * it.
+ */
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { countedBytesMin, leaveMemory, useMemory } from "../core/body-memory.ts";
@@ -7,8 +10,10 @@ import { countedBytesMin, leaveMemory, useMemory } from "../core/body-memory.ts"
 export interface StreamedBody {
   /** Its length. */
   readonly bytes: number;
-  /** Reads it, from its beginning. A piece of {@link countedBytesMin} or more is gone once the next one is asked for: by then
-   * the system has taken it, or its reader has copied it. */
+  /**
+   * Reads it from its beginning. A piece of {@link countedBytesMin} or more is freed once the next
+   * one is requested: by then the system has received it, or its reader has copied it.
+   */
   open(): AsyncIterable<Uint8Array>;
 }
 
@@ -41,8 +46,8 @@ function asBody(pieces: AsyncIterable<Uint8Array>): Readable {
 }
 
 /**
- * undici asks for what comes after a large piece once the system has taken that piece: its memory is then free. Whether a
- * small one is taken is not known, so it is sent as a copy.
+ * undici requests the piece after a large one once the system has received the large one: its
+ * memory is then free. For a small piece this is unknown, so it is sent as a copy.
  */
 async function* takenPieces(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Array, void> {
   for (const piece of pieces) yield isCounted(piece) ? piece : Buffer.from(piece);

@@ -1,6 +1,6 @@
 /**
- * Masks the operator's credential in what a vendor says: some vendors and proxies repeat the headers of a request that they
- * refuse. The length stays, so that nothing else of a reply changes.
+ * Masks the operator's credential in vendors' replies: some vendors and proxies repeat the headers
+ * of a request that they refuse. The length stays, so that the rest of the reply does not change.
  */
 import { emptyBuffer, joinBuffers } from "../core/bytes.ts";
 
@@ -30,7 +30,7 @@ export class SecretMask {
     return masked;
   }
 
-  /** The bytes with stars in place of secrets; the same buffer where there are none. */
+  /** The bytes with stars in place of secrets; the same buffer if it contains none. */
   bytes(bytes: Buffer): Buffer {
     let masked = bytes;
     for (const { bytes: secret } of this.spellings) {
@@ -43,7 +43,7 @@ export class SecretMask {
   }
 }
 
-/** A secret as it may stand in a reply. */
+/** A secret in a spelling that a reply may contain. */
 interface Spelling {
   readonly text: string;
   readonly bytes: Buffer;
@@ -64,7 +64,11 @@ export class MaskedBody {
     return this.#held.length > 0;
   }
 
-  /** What may be shown of the bytes so far. @param isEnd whether none follow */
+  /**
+   * The bytes so far that can be shown.
+   *
+   * @param isEnd whether these bytes are the last ones
+   */
   push(pieces: readonly Buffer[], isEnd: boolean): Buffer {
     const came = joinBuffers(this.isHolding ? [this.#held, ...pieces] : pieces);
     const masked = this.#mask.bytes(came);
@@ -73,7 +77,7 @@ export class MaskedBody {
     return heldBytes === 0 ? masked : masked.subarray(0, masked.length - heldBytes);
   }
 
-  /** How many bytes at the end begin a secret. */
+  /** Number of bytes at the end that may begin a secret. */
   #begunBytes(bytes: Buffer): number {
     // Most pieces of a stream end with a line, and no secret has a line end.
     if (bytes.length === 0 || bytes[bytes.length - 1] === lineFeed) return 0;
