@@ -1,9 +1,11 @@
 /**
- * Lets calls of an account wait a short time for room, where its operator allows it, instead of a 429 at once. Each process
- * has a queue for each account: keys take turns, and the calls of a key keep their order.
+ * Lets calls of an account wait a short time for capacity, if its operator allows it, instead of an
+ * immediate 429. Each process has a queue for each account: keys take turns, and the calls of a key
+ * keep their order.
  *
- * A call that waits holds neither money nor a vendor's slot, and counts against no limit. It is tried again when a call of
- * its account ends, when its limit gives room again, and a few times a second, because calls of other processes end too.
+ * A waiting call uses neither money nor a vendor's slot, and counts against no limit. It is tried
+ * again when a call of its account ends, when its limit has capacity again, and a few times a
+ * second, because calls of other processes end too.
  */
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { Limiter, LimitedRequest, LimitRefusal, Ticket } from "./limiter.ts";
@@ -12,16 +14,16 @@ import type { Limiter, LimitedRequest, LimitRefusal, Ticket } from "./limiter.ts
 export interface QueuedRequest extends LimitedRequest {
   readonly accountId: string;
   readonly keyId: string;
-  /** How long it may wait, in milliseconds. */
+  /** Maximum time it may wait. */
   readonly waitMs: number;
-  /** Ends the wait: the client has left, or the gateway stops. */
+  /** Ends the wait: the client has disconnected, or the gateway stops. */
   readonly signal: CancelSignal;
 }
 
 /** The most calls of an account that wait in a process; further ones are refused at once. */
 export const waitingMax = 100;
 
-/** How long until a call is tried again whose room depends on calls that run, in milliseconds. */
+/** Interval of attempts for a call whose capacity depends on running calls. */
 const retryMs = 100;
 
 interface Waiter extends QueuedRequest {
@@ -38,7 +40,7 @@ interface Queue {
   /** The waiting calls of each key, in their order. The keys are in the order of their turns. */
   readonly keys: Map<string, Waiter[]>;
   size: number;
-  /** Until when the account's own limit has no room; 0: it may have. */
+  /** Time until which the account's limit is exhausted; 0 if it may have capacity. */
   fullUntilMs: number;
   /** The last refusal by the account's own limit: while calls wait, all keys line up. */
   refusal: LimitRefusal | undefined;
@@ -57,13 +59,14 @@ export class AdmissionQueues {
     this.#limiter = limiter;
   }
 
-  /** How many calls of an account wait in this process. */
+  /** Number of waiting calls of an account in this process. */
   waiting(accountId: string): number {
     return this.#queues.get(accountId)?.size ?? 0;
   }
 
   /**
-   * Decides about a request, after a wait where there is no room. A refusal is the last one that it got.
+   * Decides about a request, after a wait if there is no capacity. If it is refused, returns its
+   * last refusal.
    *
    * @throws GatewayError as {@link Limiter.admit}
    */
@@ -89,7 +92,10 @@ export class AdmissionQueues {
     void this.#serve(accountId, queue);
   }
 
-  /** Why the request must line up behind others, and for how long at least; `undefined`: it need not. */
+  /**
+   * The reason why the request must queue behind others, with its minimum wait. Undefined if it
+   * need not wait.
+   */
   #before({ accountId, keyId }: QueuedRequest): LimitRefusal | undefined {
     const queue = this.#queues.get(accountId);
     const refusal = queue?.keys.get(keyId)?.[0]?.refusal ?? queue?.refusal;
@@ -173,7 +179,7 @@ export class AdmissionQueues {
     try {
       const verdict = await this.#limiter.admit(waiter);
       if (verdict.isAdmitted) {
-        // The key's next turn comes after those of the others.
+        // The key's next turn comes after the turns of the others.
         const line = queue.keys.get(waiter.keyId);
         queue.keys.delete(waiter.keyId);
         if (line !== undefined) queue.keys.set(waiter.keyId, line);
@@ -215,7 +221,7 @@ function newQueue(): Queue {
   };
 }
 
-/** The first call whose turn it is; `undefined`: no limit has room now. */
+/** The first call in turn; undefined if no limit has capacity now. */
 function next({ keys, fullUntilMs, fullKeys }: Queue): Waiter | undefined {
   const nowMs = performance.now();
   if (fullUntilMs > nowMs) return undefined;
@@ -225,7 +231,7 @@ function next({ keys, fullUntilMs, fullKeys }: Queue): Waiter | undefined {
   return undefined;
 }
 
-/** Remembers until when a refusal says that there is no room. */
+/** Stores the time until which a refusal reports no capacity. */
 function pause(queue: Queue, { keyId }: QueuedRequest, refusal: LimitRefusal): void {
   const pauseMs = refusal.reason === "requests" ? refusal.retryMs : retryMs;
   const untilMs = performance.now() + pauseMs;

@@ -1,7 +1,7 @@
 /** The tables of rate limits. */
 import { defineEntity, p } from "@mikro-orm/core";
 
-/** What a key, an account or a model has used in the last minute. Written by an SQL function only. */
+/** Usage of a key, an account or a model in the last minute. Written by an SQL function only. */
 export const LimitUseEntity = defineEntity({
   name: "LimitUseEntity",
   tableName: "limit_use",
@@ -13,7 +13,7 @@ export const LimitUseEntity = defineEntity({
   },
 });
 
-/** How many calls of a subject a process runs. */
+/** Number of calls of a subject that a process runs. */
 export const LimitRunningEntity = defineEntity({
   name: "LimitRunningEntity",
   tableName: "limit_running",

@@ -1,7 +1,7 @@
-/** A request that limits decide about, and their verdicts: what whoever asks and whoever decides speak of. */
+/** A rate-limited request and the limiter's verdict. */
 import type { RateLimits } from "../config/config.ts";
 
-/** Who a limit is for. */
+/** The key, account or model to which limits apply. */
 export interface LimitSubject {
   /** Unique: `k` and a key, `a` and an account, `m` and a model, `c` and a vendor with its credential. */
   readonly name: string;
@@ -9,7 +9,7 @@ export interface LimitSubject {
   readonly limits: RateLimits;
 }
 
-/** A request that wants to be admitted. */
+/** A request for admission. */
 export interface LimitedRequest {
   /** At least one, at most three. */
   readonly subjects: readonly LimitSubject[];
@@ -22,7 +22,7 @@ export interface Ticket extends LimitedRequest {
   readonly isAdmitted: true;
   /** The slice of time in which its tokens are reserved. */
   readonly slice: bigint;
-  /** What is used of each subject's limits, in their order. */
+  /** Usage of each subject's limits, in the order of the subjects. */
   readonly used: readonly LimitUse[];
 }
 
@@ -31,12 +31,12 @@ export interface LimitRefusal {
   readonly isAdmitted: false;
   readonly subject: LimitSubject;
   readonly reason: "requests" | "tokens" | "concurrency";
-  /** When its turn may come. */
+  /** Time after which a retry may be admitted. */
   readonly retryMs: number;
   readonly used: LimitUse;
 }
 
-/** What the last minute has used. */
+/** Usage of the last minute. */
 export interface LimitUse {
   readonly requests: number;
   readonly tokens: number;

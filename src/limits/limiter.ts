@@ -18,23 +18,26 @@ import type {
 
 export type * from "./limited-request.ts";
 
-/** How many requests one statement decides. */
+/** Maximum number of requests that one statement decides. */
 const batchMax = 100;
 
-/** How long ended calls wait for a request that takes them along, in milliseconds. Without the wait every call would cost
- * the database two statements. Other processes see the room that they leave so much later. */
+/**
+ * Time that ended calls wait for a request whose statement reports them. Without the wait every
+ * call would cost the database two statements. Other processes see the freed capacity later by this
+ * time.
+ */
 const endedMs = 20;
 
-/** How long the last known use of a subject says that its limits are far, in milliseconds. */
+/** Time for which the last known usage of a subject shows that its limits are far away. */
 const farMs = 5_000;
 
-/** How much of each limit may be used where it counts as far. */
+/** Maximum share of each limit in use that still counts as far from the limit. */
 const farShare = 0.5;
 
 /** Subjects whose last known use is remembered. */
 const knownMax = 10_000;
 
-/** How long a batch may take, in milliseconds: callers get their 503 within a second. */
+/** Timeout of a batch: callers get their 503 within a second. */
 const answerMs = 800;
 
 const statement = {
@@ -65,7 +68,7 @@ interface VerdictRow {
 
 const reasons = ["requests", "tokens", "concurrency"] as const;
 
-/** Opens the limiter of a process, with a connection of its own: no other query delays it. */
+/** Opens the limiter of a process, with a separate connection: no other query delays it. */
 export function openLimiter(
   url: DatabaseAddress,
   nodeId: string,
@@ -85,9 +88,9 @@ export class Limiter {
   readonly #nodeId: string;
   #waiting: Waiting[] = [];
   #returns: TokenReturn[] = [];
-  /** Subjects with fewer running calls than the database knows. */
+  /** Subjects whose number of running calls is lower than the number in the database. */
   #ended = new Map<string, LimitSubject>();
-  /** Running calls by subject, of those with a limit of concurrency. */
+  /** Running calls by subject, for subjects with a concurrency limit. */
   readonly #running = new Map<string, number>();
   /** Subjects whose requests are used up: requests are never given back, so nothing can be admitted before that time. */
   readonly #usedUp = new Map<
@@ -100,7 +103,7 @@ export class Limiter {
   #isScheduled = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param nodeId the process, as the ledger's heartbeats know it: its calls count while it lives */
+  /** @param nodeId the process, as in the ledger's heartbeats: its calls count while it is alive */
   constructor({ pool, nodeId }: { readonly pool: Pick<Pool, "query">; readonly nodeId: string }) {
     this.#pool = pool;
     this.#nodeId = nodeId;
@@ -109,8 +112,8 @@ export class Limiter {
   /**
    * Decides about a request.
    *
-   * @throws GatewayError SERVICE_UNAVAILABLE where the database does not answer in time: a limit that cannot be checked
-   * admits nobody
+   * @throws GatewayError SERVICE_UNAVAILABLE if the database does not answer in time: a limit that
+   * cannot be checked admits no request
    */
   admit(request: LimitedRequest): Promise<Ticket | LimitRefusal> {
     const known = this.#knownRefusal(request);
@@ -155,7 +158,7 @@ export class Limiter {
     this.#startTimer();
   }
 
-  /** Tells the database of the calls that have ended. Call it when no more are admitted. */
+  /** Reports ended calls to the database. Call it when no more are admitted. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#sending;
@@ -226,7 +229,8 @@ export class Limiter {
       if (row === undefined) throw new Error("limit_admit returned no row");
       requests.forEach((request, index) => this.#answer(request, index, { row, subjects }));
     } catch (error) {
-      // What it has counted stays counted. Tokens are not returned again, for they may have been.
+      // The counts of the batch stay. Tokens are not returned again, because the first attempt may
+      // have returned them.
       for (const [name, subject] of ended) this.#ended.set(name, subject);
       for (const { reject } of requests) reject(databaseUnavailable(error));
     }
@@ -276,8 +280,9 @@ export class Limiter {
       return resolve({ isAdmitted: true, subjects, tokens, slice: BigInt(row.slice), used });
     }
     const reason = reasons[(row.reason?.[index] ?? 1) - 1] ?? "requests";
-    // Uses are counted in slices of 5 s, so the last of them may leave a moment after its minute. Clients
-    // expect a per-minute limit to ask for a minute at most: SDKs ignore longer waits.
+    // Usage is counted in slices of 5 s, so the last slice may expire a moment after its minute.
+    // Clients expect a per-minute limit to require a wait of a minute at most: SDKs ignore longer
+    // waits.
     const retryMs = Math.min(row.retry_ms?.[index] ?? 1_000, windowMs);
     const used = useOf(subject);
     this.#known.delete(subject.name);
