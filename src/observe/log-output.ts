@@ -1,22 +1,28 @@
-/** Where the lines of the log go. A slow, full or closed output delays no call and ends no process: lines are lost instead. */
+/**
+ * Writes the lines of the log. A slow, full or closed output delays no call and ends no process:
+ * lines are lost instead.
+ */
 import { write, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { failureMessage } from "../core/error-words.ts";
 
 /** Options of a {@link LogOutput}. */
 export interface LogOutputOptions {
-  /** Default: standard output. */
+  /** The file descriptor. Standard output by default. */
   readonly fd?: number;
-  /** Most bytes that wait for a slow or full output; further lines are lost. Default: 8 MiB, seconds of a busy gateway. */
+  /**
+   * Maximum number of bytes that wait for a slow or full output; further lines are lost. Default 8
+   * MiB, seconds of a busy gateway.
+   */
   readonly waitingMax?: number;
-  /** Tells people that the log cannot be written. Default: on standard error. */
+  /** Warns the operator that the log cannot be written. On standard error by default. */
   readonly warn?: (text: string) => void;
 }
 
-/** Pause before a write that failed is tried again, in milliseconds. */
+/** Pause before a failed write is retried. */
 const retryMs = 20;
 
-/** How long {@link LogOutput.flush} waits for a slow output, in milliseconds. */
+/** Maximum time that {@link LogOutput.flush} waits for a slow output. */
 const flushMsMax = 1_000;
 
 /** Writes to a file descriptor, one write at a time, in the order of the calls. */
@@ -26,12 +32,12 @@ export class LogOutput {
   readonly #warn: (text: string) => void;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
-  /** What the write under way has not written yet. */
+  /** The unwritten rest of the write in progress. */
   #current: Buffer | undefined;
   #retry: NodeJS.Timeout | undefined;
   #lost = 0;
   #isFailing = false;
-  /** Nobody reads it any more, and nobody ever will. */
+  /** The reader has closed the output for good. */
   #isClosed = false;
 
   constructor({ fd = 1, waitingMax = 8 << 20, warn = warnPeople }: LogOutputOptions = {}) {
@@ -77,7 +83,7 @@ export class LogOutput {
   #write(): void {
     const bytes = this.#current;
     if (bytes === undefined) return;
-    // Not writeSync: where the reader of a pipe has stopped, that would wait, and all calls with it.
+    // Not writeSync: if the reader of a pipe has stopped, that would block, and all calls with it.
     write(this.#fd, bytes, (error, written) => {
       if (error) return this.#onFailure(error);
       if (written < bytes.length) {
@@ -118,7 +124,7 @@ export class LogOutput {
       msg: "lines of the log were lost here, because its output did not take them",
     };
     this.#lost = 0;
-    // What waits is older than the lost lines: it was there when they came.
+    // The waiting lines are older than the lost lines.
     this.#append(Buffer.from(`${JSON.stringify(line)}\n`));
   }
 }
@@ -129,11 +135,11 @@ function countLines(bytes: Buffer): number {
   return count;
 }
 
-/** Writes to standard error, if anybody reads it. */
+/** Writes to standard error, if it has a reader. */
 function warnPeople(text: string): void {
   try {
     writeSync(2, text);
   } catch {
-    // There is nowhere else to tell it.
+    // There is no other output for the warning.
   }
 }

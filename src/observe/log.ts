@@ -11,13 +11,13 @@ export interface LogSink {
 export interface LogOptions {
   /** Secrets to remove: vendor credentials, the operator token, database passwords. */
   readonly secrets: readonly string[];
-  /** Gets every line at once. Default: {@link output}. */
+  /** Receives every line at once. {@link output} by default. */
   readonly sink?: LogSink;
-  /** Gets lines in writes of up to 64 KiB. Default: standard output. */
+  /** Receives lines in writes of up to 64 KiB. Standard output by default. */
   readonly output?: LogOutput;
   /** Default `info`. */
   readonly level?: string;
-  /** The worker number, added to each line. Default: none. */
+  /** The worker number, added to each line. None by default. */
   readonly worker?: number;
 }
 
@@ -54,7 +54,9 @@ export function createLog({ secrets, sink, output, level = "info", worker }: Log
   return { log, flush: () => buffered.flush() };
 }
 
-/** Serializes errors under both names. pino itself knows `err` only and writes others as `{}`. */
+/**
+ * Serializes errors under both names. pino itself recognises `err` only and writes others as `{}`.
+ */
 const serializers = { err: pino.stdSerializers.err, error: pino.stdSerializers.err };
 
 /** ISO 8601 with milliseconds. */
@@ -88,7 +90,7 @@ function escape(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** Longest time that lines are buffered, in milliseconds, so that one system call writes many. */
+/** Maximum time that lines are buffered, so that one system call writes many. */
 const flushMs = 100;
 
 /** Largest buffer, in characters. */

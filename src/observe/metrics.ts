@@ -23,7 +23,7 @@ const durationBuckets = [
   0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
 
-/** Creates the metrics in a registry of their own. */
+/** Creates the metrics in a separate registry. */
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -44,8 +44,8 @@ export function createMetrics() {
     /**
      * Adds a gauge that is read at each scrape.
      *
-     * @param aggregator how the values of several workers are combined: `sum` for values of each process, `max` for a
-     * value that all report alike. Default: the sum
+     * @param aggregator combines the values of several workers: `sum` for values of each process,
+     * `max` for a value that all report alike. The sum by default
      */
     gauge(name: string, help: string, read: () => number, aggregator: "sum" | "max" = "sum"): void {
       void new Gauge({
@@ -165,8 +165,13 @@ function moneyMetrics(registry: Registry) {
   };
 }
 
-/** Counts what a vendor takes beyond the charge of a call or task: all of it where it was free. In nano-USD.
- * @param isWithheld whether a part of the reply was not delivered, because it could not be paid for. Default false */
+/**
+ * Counts a vendor's charge beyond the charge of a call or task: all of it if the call was free. In
+ * nano-USD.
+ *
+ * @param isWithheld whether a part of the reply was not delivered, because it could not be paid
+ * for. Default false
+ */
 export function countVendorLoss(
   { platformLoss }: Metrics,
   costNanos: bigint,

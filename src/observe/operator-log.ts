@@ -8,15 +8,17 @@ import { clockKey } from "../core/clock.ts";
 export interface OperatorAction {
   /** Room and verb, for example `account.suspend`. */
   readonly action: string;
-  /** The account concerned. Default: none. */
+  /** The account concerned. None by default. */
   readonly accountId?: string | undefined;
   /** The id of the changed object. */
   readonly subject: string;
-  /** The changed members before the action, without secrets. Default: the object did not exist. */
+  /**
+   * The changed members before the action, without secrets. Undefined if the object did not exist.
+   */
   readonly before?: Facts | undefined;
   /** The changed members after the action, without secrets. */
   readonly after?: Facts | undefined;
-  /** The operator's reason. Default: the action needs none. */
+  /** The operator's reason. Undefined if the action needs none. */
   readonly reason?: string | undefined;
 }
 
@@ -35,8 +37,9 @@ const types = ["uuid", "text", "text", "text", "uuid", "text", "jsonb", "jsonb",
 /**
  * Combines a single statement with the entry that records it, so that no transaction is needed.
  *
- * @param select performs the action, with a column `verdict` that is `booked` where it took effect now
- * @param values the values of {@link actionValues}, as parameters after those of `select`
+ * @param select performs the action, with a column `verdict` that is `booked` if the action took
+ * effect now
+ * @param values the values of {@link actionValues}, as parameters after the parameters of `select`
  */
 export function withAction(
   select: string,
@@ -53,7 +56,10 @@ export function withAction(
   return { text, parameters: [...parameters, ...values] };
 }
 
-/** The values of an entry, in column order; `undefined` where the caller is no operator, so nothing is recorded. */
+/**
+ * The values of an entry, in column order; undefined if the caller is no operator, so nothing is
+ * recorded.
+ */
 export function actionValues(
   values: Pick<ContextValues, "get">,
   { action, accountId, subject, before, after, reason = "" }: OperatorAction,
