@@ -1,18 +1,18 @@
 /**
- * Detects the type of a file: by its first bytes where these are conclusive, otherwise by its declared types. A file that
- * a browser could run as a page is served as plain bytes.
+ * Detects the type of a file: by its first bytes if these are conclusive, otherwise by its declared
+ * types. A file that a browser could run as a page is served as plain bytes.
  */
 
 import { mediaType } from "../core/media-type.ts";
 
-/** How a kind of file is served. */
+/** The headers with which a kind of file is served. */
 export interface FileKind {
   readonly contentType: string;
   /** Of its address, without a dot. */
   readonly extension: string;
 }
 
-/** How many bytes of a file {@link fileKind} looks at. */
+/** Number of bytes of a file that {@link fileKind} reads. */
 export const headBytes = 64;
 
 const plainBytes: FileKind = { contentType: "application/octet-stream", extension: "bin" };
@@ -112,12 +112,12 @@ function starts(signature: string, at = 0): (head: Buffer) => boolean {
   return (head) => head.subarray(at, at + wanted.length).equals(wanted);
 }
 
-/** Whether an ISO media file has one of these brands, which stand behind `ftyp`. */
+/** Whether an ISO media file has one of these brands, which follow `ftyp`. */
 function isBrand(head: Buffer, brands: readonly string[]): boolean {
   return starts("ftyp", 4)(head) && brands.includes(head.toString("latin1", 8, 12));
 }
 
-/** Whether it looks like HTML or XML. */
+/** Whether the content begins like HTML or XML. */
 function isPage(head: Buffer): boolean {
   return /^\ufeff?\s*<[!?a-z]/i.test(head.toString("utf8"));
 }

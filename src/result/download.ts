@@ -19,13 +19,13 @@ import { tooLarge } from "./spool.ts";
 
 /** Limits of a download's time and size. */
 export interface DownloadLimits {
-  /** To the head of each reply, in milliseconds. Default `resultHeadMs`. */
+  /** Maximum time until the head of each reply. Default `resultHeadMs`. */
   readonly headMs?: number;
-  /** Between two reads, in milliseconds. Default `resultIdleMs`. */
+  /** Maximum time between two reads. Default `resultIdleMs`. */
   readonly idleMs?: number;
-  /** In all, in milliseconds. Default `resultFetchMs`. */
+  /** Maximum total time. Default `resultFetchMs`. */
   readonly totalMs?: number;
-  /** In bytes. Default `resultBytesMax`. */
+  /** Maximum size of the file. Default `resultBytesMax`. */
   readonly bytesMax?: number;
 }
 
@@ -37,7 +37,7 @@ interface DownloadOptions {
   readonly client: GuardedClient;
   readonly limits?: DownloadLimits;
   readonly signal?: AbortSignal | undefined;
-  /** Takes the file as it comes; the next piece waits for it. */
+  /** Receives the file as it arrives; the next piece waits for its promise. */
   readonly sink: (bytes: Uint8Array) => Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export async function download(
   throw new ResultFailure("refused", `more than ${redirectsMax} redirects`);
 }
 
-/** Whether a host is allowed; all are where no list is given. */
+/** Whether a host is allowed; all hosts are allowed without a list. */
 function isAmong({ hostname }: URL, hosts: readonly string[] | undefined): boolean {
   const isIt = (host: string): boolean =>
     host.startsWith(".") ? hostname.endsWith(host) : hostname === host;
@@ -163,7 +163,11 @@ async function askVendor({ url, headers, limits, signal, sink }: Ask): Promise<S
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Reads the head of a reply. @throws ResultFailure where it is neither a file nor a redirect */
+/**
+ * Reads the head of a reply.
+ *
+ * @throws ResultFailure if it is neither a file nor a redirect
+ */
 function readHead(
   url: URL,
   { status, headers }: { readonly status: number; readonly headers: Headers },

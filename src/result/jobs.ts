@@ -10,9 +10,9 @@ export interface ResultJobsOptions {
   readonly pool: Pool;
   readonly storages: readonly ResultStorage[];
   readonly spoolFolder: string;
-  /** How often, in milliseconds. Default `resultExpireMs`. */
+  /** Interval of the job. Default `resultExpireMs`. */
   readonly everyMs?: number;
-  /** Logs what an operator should know, without secrets. Default: nothing. */
+  /** Logs a warning for operators, without secrets. Does nothing by default. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -22,7 +22,7 @@ export interface ResultJobs extends PeriodicJobs {
   expire(): Promise<{ readonly files: number; readonly blobs: number }>;
 }
 
-/** How many rows go in one statement: a long one would hold up others. */
+/** Number of rows per statement: a long statement would delay others. */
 const batch = 500;
 
 /** Creates the jobs; {@link PeriodicJobs.start} begins, and the first run also checks that the stores can be used. */
@@ -34,7 +34,8 @@ export function createResultJobs(options: ResultJobsOptions): ResultJobs {
     await inBatches(() => forgetFiles(pool));
     let blobs = 0;
     for (const storage of storages) {
-      // The first failure ends this run for the store: it is away, and the other blobs would fail alike.
+      // The first failure ends this run for the store: it is unavailable, and the other blobs would
+      // fail alike.
       blobs += await removeLoose(pool, storage, () => isStopping).catch((err: unknown) => {
         warn("removing expired result files failed; trying again later", {
           storage: storage.kind,
@@ -123,7 +124,7 @@ async function forgetFiles(pool: Pool): Promise<number> {
   return rowCount ?? 0;
 }
 
-/** Removes the blobs that no token refers to any more. Returns how many. */
+/** Removes the blobs that no token refers to any longer. Returns their number. */
 async function removeLoose(
   pool: Pool,
   storage: ResultStorage,
@@ -146,10 +147,11 @@ async function removeLoose(
 }
 
 /**
- * Removes a blob that no token refers to. One statement locks its row, and another one looks for tokens: it sees those
- * that were added while the lock was waited for. The bytes go before the lock does: a store of the same bytes waits
- * meanwhile, and then writes them again. A transaction of its own and not
- * `transact`, which would take a store that cannot be reached for the database.
+ * Removes a blob that no token refers to. One statement locks its row, and another one searches for
+ * tokens: it sees tokens that were added during the wait for the lock. The bytes are removed before
+ * the lock is released: a store of the same bytes waits meanwhile, and then writes them again. A
+ * separate transaction and not `transact`, which would report an unreachable store as an
+ * unreachable database.
  */
 async function removeBlob(pool: Pool, storage: ResultStorage, sha256: string): Promise<boolean> {
   const client = await pool.connect();
@@ -171,7 +173,7 @@ async function removeBlob(pool: Pool, storage: ResultStorage, sha256: string): P
     await client.query("commit");
     return isFree;
   } catch (error) {
-    // The lock is gone when the failure is told, so that the next run finds the blob.
+    // The lock is released before the failure is reported, so that the next run finds the blob.
     await client.query("rollback").catch((lost: Error) => (failure = lost));
     throw error;
   } finally {

@@ -1,4 +1,4 @@
-/** Puts the result room together: the configured store, the jobs, the public address. */
+/** Connects the parts of the result room: the configured store, the jobs, the public address. */
 import { join } from "node:path";
 import type { Pool } from "pg";
 import type { Config, Settings, StorageConfig } from "../config/config.ts";
@@ -12,22 +12,28 @@ import { createS3Storage } from "./s3-storage.ts";
 /** Options of {@link openResults}. */
 export interface OpenResultsOptions {
   readonly pool: Pool;
-  /** The connections of the jobs. Default: `pool`. */
+  /** The connections of the jobs. `pool` by default. */
   readonly jobPool?: Pool;
   readonly settings: Pick<Settings, "dataDir" | "listen" | "publicUrl">;
   readonly config: Pick<Config, "storage">;
-  /** Logs what an operator should know, without secrets. */
+  /** Logs a warning for operators, without secrets. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Fetches from addresses that vendors name. Default: one that reaches public addresses only. */
+  /**
+   * Downloads from addresses in vendors' replies. By default a client that reaches public addresses
+   * only.
+   */
   readonly client?: GuardedClient;
-  /** Measures the length of videos and audio. Default: lengths stay unknown. */
+  /** Measures the length of videos and audio. Lengths stay unknown by default. */
   readonly measure?: Measure;
 }
 
 /** Result files with their jobs and their store. */
 export interface Results extends ResultFiles {
   readonly jobs: ResultJobs;
-  /** Sets the address where the gateway listens: the public one where the settings have none. Returns its argument. */
+  /**
+   * Sets the address at which files are served: the gateway's address if the settings have no
+   * public one. Returns its argument.
+   */
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;
   /** Ends the jobs and closes the store. */
   stop(): Promise<void>;

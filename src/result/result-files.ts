@@ -39,15 +39,15 @@ export interface ResultFilesOptions {
   readonly client: GuardedClient;
   /** The gateway's public address, without a trailing slash. Read when a file is stored. */
   readonly publicUrl: () => string;
-  /** Default: those of limits.ts. */
+  /** The limits of limits.ts by default. */
   readonly limits?: DownloadLimits;
-  /** Measures a video or audio file, in seconds. Default: lengths stay unknown. */
+  /** Measures a video or audio file, in seconds. Lengths stay unknown by default. */
   readonly measure?: Measure;
-  /** Called at points of a store, where tests wait or fail. Default: nothing. */
+  /** Called at steps of a store, where tests wait or fail. Does nothing by default. */
   readonly failpoint?: (point: "spooled" | "registered" | "kept") => Promise<void> | void;
 }
 
-/** Measures a file on disk, in seconds; `undefined`: it has no length, or none that can be read. */
+/** Measures a file on disk, in seconds; undefined if it has no readable length. */
 export type Measure = (file: {
   readonly path: string;
   readonly contentType: string;

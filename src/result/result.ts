@@ -12,22 +12,30 @@ export type ResultSource =
       readonly url: string;
       /** Request headers. They are not sent to other origins. */
       readonly headers?: Readonly<Record<string, string>>;
-      /** Hosts of one allowed redirect: exact names, or suffixes with a leading dot. Default: a few redirects, anywhere
-       * on the public internet. */
+      /**
+       * Hosts of one allowed redirect: exact names, or suffixes with a leading dot. By default a
+       * few redirects, anywhere on the public internet.
+       */
       readonly redirectHosts?: readonly string[];
-      /** The vendor's configured `base_url`: its origin may be private, and without TLS. Default: none. */
+      /**
+       * The vendor's configured `base_url`: its origin may be private, and without TLS. None by
+       * default.
+       */
       readonly vendorUrl?: string;
     };
 
 /** The owner of a file, and its declared type. */
 export interface ResultAbout {
-  /** The type that the vendor declares. Default: that of the download. The file's signature takes precedence. */
+  /**
+   * The type that the vendor declares. The type of the download by default. The file's signature
+   * takes precedence.
+   */
   readonly contentType?: string;
   readonly accountId: string;
   readonly taskId: string;
-  /** Default: in 7 days. */
+  /** In 7 days by default. */
   readonly expireTime?: Date;
-  /** Aborts the store. Default: none. */
+  /** Aborts the store. Never by default. */
   readonly signal?: AbortSignal;
 }
 
@@ -42,7 +50,7 @@ export interface StoredResult {
   /** In lower-case hexadecimal. */
   readonly sha256: string;
   readonly expireTime: Date;
-  /** The length of a video or audio file. Default: not known. */
+  /** The length of a video or audio file. Unknown by default. */
   readonly seconds?: number | undefined;
 }
 
@@ -55,12 +63,12 @@ export type FoundResult =
       readonly extension: string;
       readonly bytes: number;
       readonly sha256: string;
-      /** Time until it expires, in milliseconds, by the database's clock. */
+      /** Time until it expires, by the database's clock. */
       readonly leftMs: number;
       /**
        * Reads from the byte `start` to the byte `end`, both included.
        *
-       * @throws GatewayError where the store cannot be reached, or has lost it
+       * @throws GatewayError if the store cannot be reached, or has lost it
        */
       open(range: ByteRange): Promise<Readable>;
     };
@@ -77,20 +85,23 @@ export interface ResultFiles {
    * Copies a file into the store. Equal bytes are stored once; each call creates another token.
    *
    * @throws ResultFailure
-   * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached
+   * @throws GatewayError SERVICE_UNAVAILABLE if the database cannot be reached
    */
   store(source: ResultSource, about: ResultAbout): Promise<StoredResult>;
-  /** Finds a file by the token of its address; `undefined`: unknown, or deleted after its expiry. */
+  /**
+   * Finds a file by the token of its address; undefined if it is unknown, or was deleted after its
+   * expiry.
+   */
   find(this: void, token: string): Promise<FoundResult | undefined>;
 }
 
 /**
- * - `blocked`: its address is not of the public internet.
- * - `refused`: the other side answered, but not with a file.
+ * - `blocked`: its address is not on the public internet.
+ * - `refused`: the server answered, but without a file.
  * - `unreachable`: no connection, or it broke.
- * - `timeout`: it took too long.
+ * - `timeout`: a deadline passed.
  * - `too_large`: it is longer than allowed.
- * - `storage`: our store could not take it.
+ * - `storage`: the gateway's store could not save it.
  * - `aborted`: its caller ended it.
  */
 export type ResultFailureKind =

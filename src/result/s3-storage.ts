@@ -10,12 +10,14 @@ import type { S3StorageConfig } from "../config/config.ts";
 import { resultReadersMax } from "../core/limits.ts";
 import type { ResultStorage } from "./storage.ts";
 
-/** How long a connection, and a request without an answer, may take, in milliseconds. */
+/** Maximum time for a connection, and for a request without an answer. */
 const connectMs = 5_000;
 const answerMs = 30_000;
 
-/** The size of an upload's parts in bytes, and how many are in flight: together the memory of an upload. A failed part is
- * sent again, not the file. */
+/**
+ * The size of an upload's parts in bytes, and the number in flight: together the memory of an
+ * upload. A failed part is sent again, not the file.
+ */
 const partBytes = 8 * 1024 * 1024;
 const partsAtOnce = 2;
 
@@ -97,7 +99,7 @@ async function loadClient(config: S3StorageConfig): Promise<Loaded> {
       connectionTimeout: connectMs,
       requestTimeout: answerMs,
       throwOnRequestTimeout: true,
-      // Each slow reader keeps a connection; uploads need some beside them.
+      // Each slow reader uses a connection; uploads need some in addition.
       httpAgent: { maxSockets: resultReadersMax + 100 },
       httpsAgent: { maxSockets: resultReadersMax + 100 },
     },

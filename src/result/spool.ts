@@ -32,7 +32,7 @@ export class Spool {
     this.#bytesMax = bytesMax;
   }
 
-  /** Creates a file in a folder; creates the folder where it is missing. */
+  /** Creates a file in a folder; creates the folder if it is missing. */
   static async open(folder: string, bytesMax: number): Promise<Spool> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const path = join(folder, randomUUID());

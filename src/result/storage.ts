@@ -11,13 +11,20 @@ import type { Spooled } from "./spool.ts";
 export interface ResultStorage {
   /** Its name in the database. */
   readonly kind: StorageConfig["kind"];
-  /** Checks that the store can be used. @throws with the reason where it cannot */
+  /**
+   * Checks that the store can be used.
+   *
+   * @throws with the reason if it cannot
+   */
   check(): Promise<void>;
-  /** Stores a finished temporary file, which it may move. Does nothing where the same bytes are stored already. */
+  /**
+   * Stores a finished temporary file, which it may move. Does nothing if the same bytes are stored
+   * already.
+   */
   keep(file: Spooled, signal: AbortSignal): Promise<void>;
-  /** Reads a part; `undefined`: there is no such file. */
+  /** Reads a part; undefined if there is no such file. */
   open(sha256: string, range: ByteRange): Promise<Readable | undefined>;
-  /** Removes bytes; fine where there are none. */
+  /** Removes bytes, if they exist. */
   remove(sha256: string): Promise<void>;
   /** Closes its connections. */
   close(): void;
