@@ -164,7 +164,7 @@ class Ranks {
     return this.#byBytes.has(bytes);
   }
 
-  /** The rank of a part; Infinity: it is not a token. */
+  /** The rank of a part; Infinity if it is not a token. */
   of(bytes: string, start: number, end: number): number {
     return end - start === 2
       ? (this.#byPair[pairAt(bytes, start)] ?? Infinity)
@@ -188,8 +188,10 @@ function countText(text: string, words: RegExp, ranks: Ranks): number {
   return count;
 }
 
-/** The end of the window that begins at `from`: before a space that follows a word, where a word ends in any case; else
- * anywhere except inside a character. */
+/**
+ * The end of the window that begins at `from`: before a space that follows a word, because a token
+ * ends there in any case. Otherwise anywhere except inside a character.
+ */
 function windowEnd(text: string, from: number): number {
   const end = from + windowChars;
   if (end >= text.length) return text.length;
@@ -209,7 +211,7 @@ function countLong(word: string, ranks: Ranks): number {
   return count;
 }
 
-/** Moves `end` by one where it would split a surrogate pair. */
+/** Moves `end` by one if it would split a surrogate pair. */
 function wholeCharacters(text: string, end: number): number {
   const unit = text.charCodeAt(end);
   return unit >= 0xdc00 && unit <= 0xdfff ? end + 1 : end;

@@ -1,4 +1,7 @@
-/** Counts tokens exactly, in a worker thread: only where the count decides something, never for each call. */
+/**
+ * Counts tokens exactly, in a worker thread: only if the count decides something, never for each
+ * call.
+ */
 import { createHash } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import {
@@ -27,8 +30,8 @@ export type CountAnswer = { readonly tokens: number } | { readonly failure: stri
 /** Counts the tokens of requests and replies. */
 export interface TokenCounter {
   /**
-   * Counts tokens; `undefined`: the text is too long, the queue is full or has too many texts of the account, the count is
-   * not there in time, or failed. Then use an estimate.
+   * Counts tokens. Undefined if the text is too long, the queue is full or has too many texts of
+   * the account, or the count is late or failed. Then use an estimate.
    */
   count(question: CountQuestion): Promise<number | undefined>;
   /** Ends the thread. Pending counts resolve to `undefined`. */
@@ -38,9 +41,9 @@ export interface TokenCounter {
 export interface TokenCounterOptions {
   /** Called with the reason of a failed count. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** The timeout of one count, after which its thread ends, in milliseconds. Default {@link countTimeoutMs}. */
+  /** The timeout of one count, after which its thread ends. Default {@link countTimeoutMs}. */
   readonly timeoutMs?: number;
-  /** How long a caller waits, the queue included, in milliseconds. Default {@link countTimeoutMs}. */
+  /** Maximum wait of a caller, the queue included. Default {@link countTimeoutMs}. */
   readonly deadlineMs?: number;
   /** The script of the thread. Default: count-worker.ts; tests use one that fails. */
   readonly script?: URL;
@@ -61,10 +64,13 @@ export function createTokenCounter(options: TokenCounterOptions): TokenCounter {
 
 class ThreadCounter implements TokenCounter {
   readonly #options: TokenCounterOptions;
-  /** What waits, by account, in the order of their turns: the next text is the first one of the first account. */
+  /**
+   * Waiting texts by account, in the order of their turns: the next text is the first text of the
+   * first account.
+   */
   readonly #pending = new Map<string, PendingCount[]>();
   #pendingCount = 0;
-  /** When a text of an account last took too long. */
+  /** The last time at which a text of an account took too long. */
   readonly #slowAt = new Map<string, number>();
   /** The latest counts. Agents count the same text again and again. */
   readonly #known = new Map<string, number>();
@@ -131,7 +137,10 @@ class ThreadCounter implements TokenCounter {
     if (own.length === 0) this.#pending.delete(pending.accountId);
   }
 
-  /** Takes the next text. Its account then goes behind the others, so that each waits for one text of every other. */
+  /**
+   * Takes the next text. Its account then moves behind the others, so that each waits for one text
+   * of every other.
+   */
   #take(): PendingCount | undefined {
     const [first] = this.#pending;
     const [accountId, own = []] = first ?? [];

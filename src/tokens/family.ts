@@ -19,13 +19,13 @@ const families: readonly (readonly [name: RegExp, family: Family])[] = [
   [/^text-embedding-(?:3-|ada-002)/, { encoding: "cl100k_base" }],
 ];
 
-/** Families of the names that were asked for: those of routes, and few others. */
+/** Cache of families by model name: names of routes, and few others. */
 const known = new Map<string, Family | undefined>();
 
-/** How many names are remembered. */
+/** Maximum number of cached names. */
 const knownMax = 10_000;
 
-/** The family of a model; `undefined`: its tokenizer is not public or not included. */
+/** The family of a model; undefined if its tokenizer is not public or not included. */
 export function familyOf(vendorModel: string): Family | undefined {
   const family = known.get(vendorModel);
   if (family !== undefined || known.has(vendorModel)) return family;

@@ -1,4 +1,7 @@
-/** The tokens of a request: bounded and estimated from its bytes, without a tokenizer; counted where exact figures matter. */
+/**
+ * The tokens of a request: bounded and estimated from its bytes, without a tokenizer; counted if
+ * exact figures matter.
+ */
 import { longestInputTokens } from "../core/limits.ts";
 import { joinBuffers } from "../core/bytes.ts";
 import { type BodySize, scanObject } from "../wire/json/outline.ts";
@@ -14,7 +17,7 @@ import { textWeight, wholeTokens } from "../wire/json/text-weight.ts";
 
 /** The length of a request. */
 export interface RequestLength {
-  /** The size of the request in bytes. */
+  /** The size of the request. */
   readonly bytes: number;
   /** The part of `bytes` that the vendor has stored: its model reads them, but the body does not carry them. Default 0. */
   readonly storedBytes?: number;
@@ -25,13 +28,16 @@ export interface RequestLength {
 
 /** Options of {@link RequestTokens}. */
 export interface RequestTokensOptions {
-  /** The body for the first vendor, in pieces; `undefined`: it is not encoded. */
+  /** The body for the first vendor, in pieces; undefined if it is not encoded. */
   readonly body: readonly Buffer[] | undefined;
-  /** The client's body, where {@link TextRequest.forVendor} made the pieces from it; else `undefined`. */
+  /**
+   * The client's body, if {@link TextRequest.forVendor} made the pieces from it; otherwise
+   * undefined.
+   */
   readonly source?: Buffer | undefined;
-  /** The size of the body, where it is known. Default: the body is scanned. */
+  /** The size of the body, if it is known. By default the body is scanned. */
   readonly size?: (() => BodySize) | undefined;
-  /** Has {@link TextRequest.sizeFor} where the request is in a wire style. */
+  /** Has {@link TextRequest.sizeFor} if the request is in a wire style. */
   readonly text: RequestLength & Partial<Pick<TextRequest, "sizeFor">>;
   readonly routes: readonly PlannedRoute[];
   readonly counter: TokenCounter;
@@ -39,21 +45,23 @@ export interface RequestTokensOptions {
 
 /** The facts of a call that ended. */
 export interface Unreported {
-  /** The usage that the vendor reported; `undefined`: none. */
+  /** The usage that the vendor reported; undefined if it reported none. */
   readonly reported: Usage | undefined;
-  /** The vendor's name of the model that answered; `undefined`: none did. */
+  /** The vendor's name of the model that answered; undefined if none did. */
   readonly vendorModel: string | undefined;
-  /** The vendor's complete reply; `undefined`: it was streamed, cut or absent. */
+  /** The vendor's complete reply; undefined if it was streamed, incomplete or absent. */
   readonly reply: Buffer | undefined;
-  /** Whether text of an unknown tokenizer counts as {@link RequestTokens.cautious}: the vendor was stopped because the
-   * client disconnected, so nobody will count it. */
+  /**
+   * Whether text of an unknown tokenizer counts as {@link RequestTokens.cautious}: the vendor was
+   * stopped because the client disconnected, so it will not report a count.
+   */
   readonly isCautious: boolean;
 }
 
 /** The gateway's own figures. */
 export interface Estimate {
   readonly inputTokens: number;
-  /** The counted output of a complete reply; `undefined`: not counted. */
+  /** The counted output of a complete reply; undefined if it was not counted. */
   readonly outputTokens?: number | undefined;
 }
 
@@ -78,8 +86,10 @@ export class RequestTokens {
     return this.#withinContext({ bound, isBounded });
   }
 
-  /** As {@link bound}, but with what is usual for media that have no bound of their own: a limit of tokens per minute
-   * reserves that, or it would refuse each document. */
+  /**
+   * As {@link bound}, but with typical tokens for media without a bound. A limit of tokens per
+   * minute reserves this number; otherwise it would refuse each document.
+   */
   get expected(): number {
     return this.#withinContext({ bound: this.#measured().expected, isBounded: true });
   }
@@ -89,9 +99,13 @@ export class RequestTokens {
     return contextBound(this.#options.routes);
   }
 
-  /** The text of a request that seems longer than any of the routes takes, counted; `undefined`: it seems to fit, or
-   * only its vendor can count it. @param counter another one than that of bills: nothing is held yet, so the account may
-   * have no money */
+  /**
+   * Counts the text of a request that seems longer than the context of any route. Undefined if it
+   * seems to fit, or only its vendor can count it.
+   *
+   * @param counter another counter than that of bills: nothing is held yet, so the account may have
+   * no money
+   */
   async countedOverlong(counter: TokenCounter): Promise<number | undefined> {
     const encoding = this.#sharedEncoding();
     const counted = encoding && (await this.#counted(encoding, counter));
@@ -117,21 +131,23 @@ export class RequestTokens {
     return Math.max(this.typical, cautiousTokens(this.#measured()) + storedTokens);
   }
 
-  /** As {@link bound}, but with the text counted; `undefined` where the routes do not share one public tokenizer, or the
-   * count failed. */
+  /**
+   * As {@link bound}, but with the text counted. Undefined if the routes do not share one public
+   * tokenizer, or the count failed.
+   */
   async countedBound(): Promise<number | undefined> {
     const encoding = this.#sharedEncoding();
     const counted = encoding && (await this.#counted(encoding));
     return counted && this.#withinContext(counted);
   }
 
-  /** The public tokenizer of all routes; `undefined`: they have none in common. */
+  /** The public tokenizer of all routes; undefined if they have none in common. */
   #sharedEncoding(): Encoding | undefined {
     const encodings = new Set(this.#vendorModels.map((name) => familyOf(name)?.encoding));
     return encodings.size > 1 ? undefined : [...encodings][0];
   }
 
-  /** Counts or estimates the usage where the vendor reported none. */
+  /** Counts or estimates the usage if the vendor reported none. */
   async estimate({ reported, vendorModel = "", reply, isCautious }: Unreported): Promise<Estimate> {
     if (reported !== undefined) return { inputTokens: 0 };
     const encoding = familyOf(vendorModel)?.encoding;
@@ -176,7 +192,7 @@ export class RequestTokens {
     return context === Infinity ? Math.max(sum, longestInputTokens) : context;
   }
 
-  /** The known size of the vendor's body; `undefined`: it has not been scanned. */
+  /** The known size of the vendor's body; undefined if it has not been scanned. */
   #scanned(): BodySize | undefined {
     const { source, text, size, routes } = this.#options;
     if (size !== undefined) return size();
@@ -211,8 +227,8 @@ export class RequestTokens {
 /**
  * Splits a request into the text to count and the figures of its media.
  *
- * @param imageTokens the most of an image. Default: that of any model
- * @param size of the body. Default: it is scanned
+ * @param imageTokens the maximum tokens of an image. The maximum of any model by default
+ * @param size size of the body. By default the body is scanned
  */
 export function countQuestion(
   encoding: Encoding,
@@ -240,7 +256,9 @@ export function countQuestion(
   };
 }
 
-/** The longest input that any of the routes takes; Infinity where one does not say. */
+/**
+ * The longest input that any of the routes accepts; Infinity if the limit of a route is unknown.
+ */
 function contextBound(routes: readonly PlannedRoute[]): number {
   let bound = 0;
   for (const { route } of routes) bound = Math.max(bound, route.maxContext ?? Infinity);
@@ -256,7 +274,10 @@ export function storedBound({ storedBytes = 0, storedTokens = 0 }: RequestLength
 interface Bound {
   /** The upper bound of what has one. */
   readonly bound: number;
-  /** Whether that is all. False: a medium fills whatever a model takes. */
+  /**
+   * Whether `bound` covers the whole request. False if a medium may fill the whole context of a
+   * model.
+   */
   readonly isBounded: boolean;
 }
 
@@ -270,7 +291,7 @@ interface Counted extends Bound, TokenRange {
 export interface RequestSize extends Bound {
   /** As `bound`, with the typical tokens of media that have no bound. */
   readonly expected: number;
-  /** The upper bound of its text alone; 0: the text has not been scanned. */
+  /** The upper bound of its text alone; 0 if the text has not been scanned. */
   readonly textBound: number;
   /** The bytes of media, which are not text. */
   readonly mediaBytes: number;
@@ -279,10 +300,10 @@ export interface RequestSize extends Bound {
 }
 
 /**
- * Computes the size of a scanned body of any style. Member names and JSON punctuation count as text: they stand for the
- * tokens that vendors add to each message.
+ * Computes the size of a scanned body of any style. Member names and JSON punctuation count as
+ * text, in place of the tokens that vendors add to each message.
  *
- * @param imageTokens the maximum tokens of an image. Default: that of any model
+ * @param imageTokens the maximum tokens of an image. The maximum of any model by default
  */
 export function requestSize({ weight, media }: BodySize, imageTokens?: number): RequestSize {
   let textParts = weight;
@@ -312,17 +333,21 @@ export function requestSize({ weight, media }: BodySize, imageTokens?: number): 
   };
 }
 
-/** The bound of a request where nothing is known of the model's context. */
+/** The bound of a request if the context of the model is unknown. */
 export function boundOf({ bound, isBounded }: RequestSize): number {
   return isBounded ? bound : Math.max(bound, longestInputTokens);
 }
 
-/** As {@link requestSize}, for a body that has not been scanned. @param body one valid JSON object */
+/**
+ * As {@link requestSize}, for a body that has not been scanned.
+ *
+ * @param body one valid JSON object
+ */
 export function measureRequest(body: Buffer, imageTokens?: number): RequestSize {
   return requestSize(scanSize(body), imageTokens);
 }
 
-/** See {@link RequestTokens.cautious}. */
+/** The implementation of {@link RequestTokens.cautious}. */
 export function cautiousTokens(size: RequestSize): number {
   return size.mediaTokens + Math.ceil(size.textBound * cautiousShare);
 }
@@ -339,7 +364,7 @@ export function scanSize(body: Buffer): BodySize {
 
 /** Two token figures of one medium: the bound for holds, and the typical one for charges without a count. */
 export interface TokenRange {
-  /** The upper bound; Infinity: it fills whatever a model takes. */
+  /** The upper bound; Infinity if it may fill the whole context of a model. */
   readonly bound: number;
   /** The typical figure. */
   readonly typical: number;
@@ -367,7 +392,11 @@ const recording = { tokensPerSecond: 32, typicalBytesPerToken: 500, namedTypical
 /** Sealed reasoning: vendors read its content, which had at most a token for four bytes of base64. */
 const sealed = { bytesPerToken: 4, typicalBytesPerToken: 6 };
 
-/** The token figures of one medium. @param imageTokens the most of an image. Default: that of any model */
+/**
+ * The token figures of one medium.
+ *
+ * @param imageTokens the maximum tokens of an image. The maximum of any model by default
+ */
 export function mediaTokens(medium: Media, imageTokens = imageTokensMax): TokenRange {
   return figures[medium.kind](medium, imageTokens);
 }
