@@ -9,11 +9,11 @@ import { joinBuffers, emptyBuffer } from "../../core/bytes.ts";
 export interface AddressEdit {
   readonly from: string;
   readonly to: string;
-  /** The members whose value is rewritten. Absent: all. */
+  /** The members whose value is rewritten. All by default. */
   readonly members?: ReadonlySet<string>;
 }
 
-/** What is searched for, and where. */
+/** The members to search for, and the places to search. */
 interface Rules {
   readonly needles: readonly Needle[];
   /** The length of the longest one. */

@@ -1,4 +1,6 @@
-/** Finds the objects of a JSON array in bytes that arrive in arbitrary pieces. Assumes valid JSON. */
+/**
+ * Finds the objects of a JSON array in bytes that arrive in arbitrary pieces. Assumes valid JSON.
+ */
 import { GrowingBuffer } from "../../core/bytes.ts";
 import { EventTooLongError, type UnfinishedEvent } from "../sse/event-stream.ts";
 
@@ -24,7 +26,7 @@ export class ArraySplitter implements UnfinishedEvent {
     this.#onObject = onObject;
   }
 
-  /** What has come of an incomplete object. */
+  /** The received bytes of an incomplete object. */
   get rest(): Buffer | undefined {
     return this.#rest?.bytes;
   }

@@ -16,7 +16,7 @@ interface DuplicateMember {
 /** An open object or array. */
 interface Level {
   readonly isObject: boolean;
-  /** In an object: the names so far. Absent: none. */
+  /** In an object: the names so far. Undefined before the first name. */
   names?: Set<string>;
   /** In an object: whether a name comes next. */
   isName: boolean;

@@ -1,6 +1,7 @@
 /**
- * Carries long texts between styles as bytes. JSON.stringify needs as long as JSON.parse for a megabyte of prose
- * with escapes, and longer where it is not Latin-1; copying the client's bytes takes a tenth of that.
+ * Copies long texts between styles as bytes. JSON.stringify needs as long as JSON.parse for a
+ * megabyte of prose with escapes, and longer if it is not Latin-1; copying the client's bytes takes
+ * a tenth of that.
  */
 import { joinBuffers } from "../../core/bytes.ts";
 import { writePieces } from "./json-tree.ts";
@@ -9,10 +10,10 @@ import { longTextBytes, type Outline, scanObject, type TextSpan } from "./outlin
 import type { KnownText } from "./scan.ts";
 import { textWeight } from "./text-weight.ts";
 
-/** Most bytes besides long texts; all of these are searched. */
+/** Maximum number of bytes in addition to long texts; all of these are searched. */
 const restBytesMax = 256 * 1024;
 
-/** Placeholder of a long text, in JSON where no other text contains this character. */
+/** Placeholder of a long text. No other text of the JSON contains this character. */
 const sign = "\u0000";
 const writtenSign = String.raw`\u0000`;
 
@@ -66,7 +67,7 @@ export function jsonBody(value: object, texts: LongTexts | undefined): JsonBody 
 /** A parsed body. */
 export interface ParsedBody {
   readonly record: JsonRecord;
-  /** `undefined` where there are none, or they are the smaller part. */
+  /** Undefined if there are none, or they are the smaller part. */
   readonly texts: LongTexts | undefined;
 }
 
@@ -87,7 +88,7 @@ export function parseBody(bytes: Buffer, spans: readonly TextSpan[]): ParsedBody
   return { record, texts };
 }
 
-/** The body with numbered placeholders for long texts; `undefined` where these are not most of it. */
+/** The body with numbered placeholders for long texts; undefined if these are not most of it. */
 function restOf(bytes: Buffer, spans: readonly TextSpan[]): string | undefined {
   const longBytes = spans.reduce((sum, { start, end }) => sum + end - start, 0);
   const restBytes = bytes.length - longBytes;

@@ -1,9 +1,10 @@
 /**
- * Finds the images, documents and audio of a request body in any style, during the scan of outline.ts; text strings
- * cost nothing extra.
+ * Finds the images, documents and audio of a request body in any style, during the scan of
+ * outline.ts; text strings cost nothing extra.
  *
- * Media count only where vendors read them as such: in parts of messages. The same words in a tool's arguments or
- * schema, in `metadata` or in text are text; otherwise a client could disguise a million tokens as an image.
+ * Media count only if vendors read them as media: in parts of messages. The same words in a tool's
+ * arguments or schema, in `metadata` or in text are text. Otherwise a client could disguise a
+ * million tokens as an image.
  */
 import { asBuffer } from "../../core/bytes.ts";
 import { placeOfName } from "./duplicate-member.ts";
@@ -57,7 +58,7 @@ const nestedRoles: Readonly<Record<string, number>> = {
   image_url: MEDIA | MEDIA_STRING,
   source: MEDIA,
   file: MEDIA,
-  // Some vendors take the address itself where others take an object with it.
+  // Some vendors accept the address itself; others require an object that contains it.
   input_audio: MEDIA | MEDIA_STRING,
   audio_url: MEDIA | MEDIA_STRING,
   video_url: MEDIA | MEDIA_STRING,
@@ -105,7 +106,10 @@ class NameTable {
     );
   }
 
-  /** The name from `start` to `end` (exclusive) with this bit; {@link noRole} where it is not in the table. */
+  /**
+   * The name from `start` to `end` (exclusive) with this bit; {@link noRole} if it is not in the
+   * table.
+   */
   find(place: number, bytes: Uint8Array, start: number, end: number): NamedRole {
     const named = this.#byPlace[place] as readonly NamedRole[];
     for (let i = 0; i < named.length; i++) {
@@ -134,24 +138,24 @@ export const topNames = new NameTable({
 /** An image, document or audio of a request. */
 export interface Media {
   readonly kind: "image" | "document" | "audio" | "video" | "other" | "sealed";
-  /** Length of its base64 in bytes; `undefined` where it is given by URL or id. */
+  /** Length of its base64 in bytes; undefined if it is given by URL or id. */
   readonly bytes: number | undefined;
-  /** Of audio in the request: the most seconds that it can last; absent where nobody can tell. */
+  /** Of audio in the request: its maximum duration in seconds; absent if it has no bound. */
   readonly secondsMax?: number | undefined;
-  /** Whether a document is plain text, by its content type and its first bytes. Absent: no. */
+  /** Whether a document is plain text, by its content type and its first bytes. Not by default. */
   readonly isText?: true;
 }
 
 /** A medium found in a body. */
 export interface FoundMedia extends Media {
-  /** Range of its string without quotes; `end` is exclusive. Empty where nothing can be left out. */
+  /** Range of its string without quotes; `end` is exclusive. Empty if nothing can be omitted. */
   readonly start: number;
   readonly end: number;
   /** Weight of its string as text, in parts of a token. */
   readonly weight: number;
 }
 
-/** What an object or array contains. */
+/** The content of an object or array. */
 export const Place = {
   /** Neither parts nor media at any depth. */
   TEXT: 0,
@@ -161,7 +165,7 @@ export const Place = {
   MEDIA: 2,
 } as const;
 
-/** One of {@link Place}. */
+/** A value of {@link Place}. */
 export type PlaceValue = (typeof Place)[keyof typeof Place];
 
 /** An open object or array; reused for others of that depth. */
@@ -169,7 +173,9 @@ export interface Level {
   /** The closing byte. */
   closer: number;
   place: PlaceValue;
-  /** In {@link Place.OPEN}: range of the object's `type`, without quotes. Empty where it has none yet. */
+  /**
+   * In {@link Place.OPEN}: range of the object's `type`, without quotes. Empty if it has none yet.
+   */
   typeStart: number;
   typeEnd: number;
   /** In {@link Place.MEDIA}: the described medium. */
@@ -326,7 +332,7 @@ function placeIn(outer: Level, role: number): PlaceValue {
   return (role & Role.MEDIA) !== 0 && outer.place === Place.OPEN ? Place.MEDIA : Place.TEXT;
 }
 
-/** How far into a file vendors look for the mark of a PDF. */
+/** Number of bytes at the beginning of a file that vendors search for the mark of a PDF. */
 const markBytesMax = 1_024;
 
 /** The first bytes of archives, compressed texts and old office documents. */

@@ -80,22 +80,22 @@ const openBracket = 0x5b;
 /** A closing character's code is two above that of the opening one. */
 const closerStep = 2;
 
-/** What a text may contain. */
+/** Limits on the content of a text. */
 export interface JsonLimits {
-  /** Greatest depth; the object itself is level 1. Default: any. */
+  /** Maximum depth; the object itself is level 1. Unlimited by default. */
   readonly depthMax?: number;
-  /** Most objects, lists, names and texts together. Default: any number. */
+  /** Maximum number of objects, lists, names and texts together. Unlimited by default. */
   readonly partsMax?: number;
-  /** Most numbers, `true`, `false` and `null` together. Default: any number. */
+  /** Maximum number of numbers, `true`, `false` and `null` together. Unlimited by default. */
   readonly numbersMax?: number;
 }
 
 /**
  * Reads the outline of `bytes`, which must be one JSON object (RFC 8259) in UTF-8.
  *
- * @param limits Default: none
- * @param known texts that were validated before, in order. Default: none
- * @throws JsonScanError; JsonLimitError where a limit is exceeded
+ * @param limits none by default
+ * @param known texts that were validated before, in order. None by default
+ * @throws JsonScanError; JsonLimitError if a limit is exceeded
  */
 export function scanObject(
   bytes: Uint8Array,
@@ -135,8 +135,8 @@ export function scanObject(
 }
 
 /**
- * Offset of the first byte that is not UTF-8, in text that is known to have one. Halves the text until little is left:
- * the whole is validated twice at most.
+ * Offset of the first byte that is not UTF-8, in text that is known to have one. Halves the text
+ * until it is short: the whole is validated twice at most.
  */
 function utf8Fault(bytes: Uint8Array): number {
   let valid = 0;
@@ -203,9 +203,9 @@ interface Scan {
   readonly levels: Level[];
   readonly depthMax: number;
   readonly limits: JsonLimits;
-  /** How many more objects, lists, names and texts there may be. */
+  /** Number of further objects, lists, names and texts that are allowed. */
   partsLeft: number;
-  /** How many more other values there may be. */
+  /** Number of further other values that are allowed. */
   numbersLeft: number;
   /** The role of the last name read below the top level. */
   member: NamedRole;

@@ -1,17 +1,17 @@
 /**
- * The longest that a recording in base64 can last, by its own bytes: its length is what vendors charge, and a small file
- * can be hours of silence. Most formats set no bound: a few bytes of FLAC, Opus or MP4 can stand for any time. Only plain
- * WAV and MP3, which chat completions know, have one. Pure.
+ * The maximum duration of a recording in base64, by its bytes: vendors charge by duration, and a
+ * small file can be hours of silence. Most formats set no bound: a few bytes of FLAC, Opus or MP4
+ * can have any duration. Only plain WAV and MP3, the formats of chat completions, have one. Pure.
  */
 
 /** The frames of MP3 that nothing is known of: 72 ms, at 8,000 samples a second, have 13 bytes at least. */
 const mp3SecondsPerByte = 0.072 / 13;
 
 /**
- * The most seconds of a recording; `undefined`: nobody can tell.
+ * The maximum duration of a recording in seconds; undefined if it has no bound.
  *
- * @param base64 the recording; whatever stands in it beside base64 makes it one that nobody can tell the length of, for
- * vendors skip different characters
+ * @param base64 the recording. Any other character makes its duration unbounded, because vendors
+ * skip different characters
  */
 export function secondsBound(base64: Uint8Array): number | undefined {
   const file = base64File(base64);
@@ -22,7 +22,7 @@ export function secondsBound(base64: Uint8Array): number | undefined {
   return isTagged || mp3Frame(magic) !== undefined ? mp3Bound(file) : undefined;
 }
 
-/** Bytes in base64, which is decoded where it is read. */
+/** Bytes in base64, which are decoded when they are read. */
 interface Base64File {
   readonly bytes: number;
   /** Reads up to 4 bytes as one number, the first byte being the highest; bytes beyond the end are 0. */
@@ -75,7 +75,10 @@ function readLittle(file: Base64File, at: number, length: number): number {
 /** The shortest head of a WAV: its name, the format, and the name of the data. */
 const wavHeadBytes = 44;
 
-/** Only where the first chunk is the format, and says the same in all its fields, do all decoders read it alike. */
+/**
+ * All decoders read it alike only if the first chunk is the format, and all its fields are
+ * consistent.
+ */
 function wavBound(file: Base64File): number | undefined {
   if (file.read(8, 4) !== wordOf("WAVE") || file.read(12, 4) !== wordOf("fmt ")) return undefined;
   const format = readLittle(file, 20, 2);
@@ -125,7 +128,7 @@ export interface Mp3Frame {
   readonly seconds: number;
 }
 
-/** Parses the head of a frame, 4 bytes; `undefined` where it is none. */
+/** Parses the head of a frame, 4 bytes; undefined if it is none. */
 export function mp3Frame(head: number): Mp3Frame | undefined {
   const versionBits = (head >>> 19) & 3;
   const isLayer3 = head >>> 21 === 0x7ff && ((head >>> 17) & 3) === 1 && versionBits !== 1;

@@ -6,9 +6,10 @@
  */
 import { byteWeights, pairWeights } from "./text-weight.ts";
 
-// Finds the members of a JSON object in its bytes, in one pass and without building values: 1 ns a byte, where
-// JSON.parse of a 200-byte event takes 1.5 µs. Assumes valid JSON; on anything else the result is harmless, never
-// an exception. Clients' bodies are read by outline.ts, which validates them.
+// Finds the members of a JSON object in its bytes, in one pass and without building values: 1 ns a
+// byte; JSON.parse of a 200-byte event takes 1.5 µs. Assumes valid JSON; on anything else the
+// result is harmless, never an exception. Clients' bodies are read by outline.ts, which validates
+// them.
 
 /** A range of the scanned bytes; `end` is exclusive. */
 export interface Span {
@@ -50,7 +51,7 @@ export class ObjectScan {
     return this;
   }
 
-  /** How many members there are. */
+  /** Number of members. */
   get size(): number {
     return this.#size;
   }
@@ -63,17 +64,17 @@ export class ObjectScan {
     return -1;
   }
 
-  /** Where a member's value begins. */
+  /** Start of a member's value. */
   start(member: number): number {
     return this.#valueStarts[member] ?? 0;
   }
 
-  /** Where a member's value ends. */
+  /** End of a member's value. */
   end(member: number): number {
     return this.#valueEnds[member] ?? 0;
   }
 
-  /** First byte of a member's value; 0 where it is absent. */
+  /** First byte of a member's value; 0 if it is absent. */
   kind(name: string): number {
     const member = this.find(name);
     return member < 0 ? 0 : (this.#bytes[this.start(member)] ?? 0);
@@ -86,14 +87,14 @@ export class ObjectScan {
     return equalsAscii(this.#bytes, this.start(member) + 1, this.end(member) - 1, word);
   }
 
-  /** Length of a string member in bytes, as written; 0 where it is no string. */
+  /** Length of a string member in bytes, as written; 0 if it is no string. */
   stringBytes(name: string): number {
     const member = this.find(name);
     if (member < 0 || this.#bytes[this.start(member)] !== quote) return 0;
     return Math.max(0, this.end(member) - this.start(member) - 2);
   }
 
-  /** A string member as written, without quotes; empty where it is no string. */
+  /** A string member as written, without quotes; empty if it is no string. */
   string(name: string): string {
     const size = this.stringBytes(name);
     if (size === 0) return "";
@@ -101,7 +102,7 @@ export class ObjectScan {
     return this.#bytes.toString("latin1", start, start + size);
   }
 
-  /** An integer member; -1 where it is none. */
+  /** An integer member; -1 if it is none. */
   count(name: string): number {
     const member = this.find(name);
     if (member < 0) return -1;
@@ -115,13 +116,13 @@ export class ObjectScan {
     return count;
   }
 
-  /** A member as written; empty where it is absent. */
+  /** A member as written; empty if it is absent. */
   json(name: string): string {
     const member = this.find(name);
     return member < 0 ? "" : this.#bytes.toString("utf8", this.start(member), this.end(member));
   }
 
-  /** Parses a member; `undefined` where it is absent or invalid. */
+  /** Parses a member; undefined if it is absent or invalid. */
   value(name: string): unknown {
     const member = this.find(name);
     if (member < 0) return undefined;
@@ -132,7 +133,7 @@ export class ObjectScan {
     }
   }
 
-  /** Ranges of an array member's elements; none where it is no array. */
+  /** Ranges of an array member's elements; none if it is no array. */
   elements(name: string): Span[] {
     const member = this.find(name);
     const elements: Span[] = [];
@@ -155,7 +156,7 @@ export class ObjectScan {
  * The range of an object in a JSON object.
  *
  * @param path its members and the positions in lists, for example `messages[1].content[0].tool`
- * @returns `undefined`: the path leads to no object, or a name in it contains a dot or bracket
+ * @returns undefined if the path leads to no object, or a name in it contains a dot or bracket
  */
 export function objectAt(bytes: Buffer, path: string): Span | undefined {
   let place: Span = { start: 0, end: bytes.length };
@@ -174,7 +175,7 @@ export function objectAt(bytes: Buffer, path: string): Span | undefined {
   return bytes[place.start] === openBrace ? place : undefined;
 }
 
-/** Strings up to this length, in bytes, are searched without a native call. */
+/** Strings up to this length are searched without a native call. */
 const shortString = 64;
 
 /** First byte of an object: see {@link ObjectScan.kind}. */
@@ -210,7 +211,10 @@ function endOfNested(bytes: Buffer, start: number, end: number): number {
   return -1;
 }
 
-/** Whether the bytes are one JSON object that ends where they end: a body that was cut, or goes on behind its end, is not. */
+/**
+ * Whether the bytes are one JSON object that ends where they end. An incomplete body, or one with
+ * further content, is not.
+ */
 export function isWholeObject(bytes: Buffer): boolean {
   const { length } = bytes;
   const start = skipSpace(bytes, 0, length);
@@ -229,7 +233,7 @@ function endOfScalar(bytes: Buffer, start: number, end: number): number {
   return i;
 }
 
-/** Position of the closing quote; `end` where there is none. */
+/** Position of the closing quote; `end` if there is none. */
 export function endOfString(bytes: Buffer, from: number, end: number): number {
   let i = from;
   const near = Math.min(end, from + shortString);
@@ -259,7 +263,7 @@ export function equalsAscii(bytes: Uint8Array, start: number, end: number, word:
   return true;
 }
 
-/** The first position from `from` that is no white space; `end` where there is none. */
+/** The first position from `from` that is no white space; `end` if there is none. */
 export function skipSpace(bytes: Uint8Array, from: number, end: number): number {
   let i = from;
   while (i < end && isSpace(bytes[i])) i++;
@@ -360,7 +364,10 @@ function weighWords(text: JsonText, end: number): void {
   text.weighed = end;
 }
 
-/** Bit set in {@link plainPairs} and {@link stops} where plain text ends; above twice the weight of any pair. */
+/**
+ * Bit that marks the end of plain text in {@link plainPairs} and {@link stops}; above twice the
+ * weight of any pair.
+ */
 const stop = 0x80;
 
 /** For each byte: whether it ends plain text (a quote, backslash or control character). */
@@ -376,7 +383,7 @@ const plainPairs = pairWeights.map(
 /** Whether the first byte of a word is the lowest. */
 const isLittleEndian = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1;
 
-/** Strings of at least this length, in bytes, are scanned in words. */
+/** Strings of at least this length are scanned in words. */
 const longString = isLittleEndian ? 24 : Number.POSITIVE_INFINITY;
 
 /** The position after the closing quote of the string whose text starts at `from`. @throws JsonScanError */

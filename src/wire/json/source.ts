@@ -1,7 +1,8 @@
 /**
- * Keeps JSON of callers and vendors as they wrote it. JSON.parse forgets digits beyond 2^53, `1.10`, `-0`, the spelling
- * of escapes, repeated names, and the order of names like `"7"`. So values are read from the parsed JSON, but passed on
- * as a slice of its text. Only white space between tokens is left out: a line break would end an event of a stream.
+ * Keeps JSON of callers and vendors as they wrote it. JSON.parse loses digits beyond 2^53, `1.10`,
+ * `-0`, the spelling of escapes, repeated names, and the order of names like `"7"`. So values are
+ * read from the parsed JSON, but passed on as a slice of its text. Only white space between tokens
+ * is omitted: a line break would end an event of a stream.
  */
 import { asBuffer } from "../../core/bytes.ts";
 import { endOfString } from "./scan.ts";
@@ -14,7 +15,7 @@ export class JsonSource {
   readonly #root: object;
   readonly #text: string | Uint8Array;
   #ranges: FoundRanges | undefined;
-  /** The object whose members were asked for last. */
+  /** The object of the last query, with its members. */
   #members: { readonly of: object; readonly texts: ReadonlyMap<string, string> } | undefined;
 
   /**
@@ -72,7 +73,7 @@ interface ByteRange {
   readonly end: number;
 }
 
-/** Where the objects and lists of a text are. */
+/** The ranges of the objects and lists of a text. */
 interface FoundRanges {
   readonly bytes: Buffer;
   readonly ranges: ReadonlyMap<unknown, ByteRange>;
@@ -82,13 +83,16 @@ interface FoundRanges {
 
 /** An open object or list. */
 interface OpenValue {
-  /** What it was parsed to. Of repeated members only the last was parsed: then something else, or `undefined`. */
+  /**
+   * Its parsed value. Of repeated members only the last is parsed: the others have another value,
+   * or undefined.
+   */
   readonly value: unknown;
   readonly start: number;
   readonly isList: boolean;
   /** The next element of a list. */
   index: number;
-  /** Where the name of the current member begins and ends, without quotes; 0: a name is next. */
+  /** Range of the current member's name, without quotes; 0 if a name follows. */
   nameStart: number;
   nameEnd: number;
 }
@@ -153,7 +157,10 @@ function nameIn(written: string): string {
   return written.includes("\\") ? (JSON.parse(`"${written}"`) as string) : written;
 }
 
-/** Strings up to this length, in bytes, are searched without a native call: many have an escape every few words. */
+/**
+ * Strings up to this length are searched without a native call: many have an escape every few
+ * words.
+ */
 const shortText = 4096;
 
 /** The position of the closing quote of the string whose text begins at `from`. */

@@ -108,7 +108,7 @@ export class Splicer {
   }
 }
 
-/** Length of the joined first piece, in bytes. */
+/** Length of the joined first piece. */
 const headBytes = 64 * 1024;
 
 /** Joins the first pieces so that the first packet is full; the rest is not copied. */

@@ -1,28 +1,31 @@
 /**
- * An upper bound on the tokens of a text, computed from its bytes in one pass without a tokenizer. It decides the
- * hold before a vendor is called, never the charge.
+ * An upper bound on the tokens of a text, computed from its bytes in one pass without a tokenizer.
+ * It decides the hold before a vendor is called, never the charge.
  *
- * The weights are above the results of seven public tokenizers (o200k, cl100k, Claude 2, Gemini, Llama 3, Qwen 3,
- * DeepSeek 3) for natural text, code and JSON in 40 languages and forms; docs/tokens.md has the figures. For
- * digits, four-byte UTF-8 characters and scripts that some tokenizers read byte by byte it is a true upper bound,
- * since no tokenizer creates more tokens than bytes. Letter sequences of no language ("xqzjk…", chosen to be
- * expensive) may take up to twice as much; a cost above the hold comes out of the remaining balance. One token per
- * byte would bound that too, but hold four times too much for every English prompt.
+ * The weights are above the results of seven public tokenizers (o200k, cl100k, Claude 2, Gemini,
+ * Llama 3, Qwen 3, DeepSeek 3) for natural text, code and JSON in 40 languages and forms;
+ * docs/tokens.md has the figures. For digits, four-byte UTF-8 characters and scripts that some
+ * tokenizers read byte by byte it is a true upper bound, since no tokenizer creates more tokens
+ * than bytes. Letter sequences of no language ("xqzjk…", chosen to be expensive) may take up to
+ * twice as much; a cost above the hold is paid from the remaining balance. One token per byte would
+ * bound that too, but hold four times too much for every English prompt.
  */
 
 /** Weights are in this fraction of a token. */
 const partsPerToken = 4;
 
-/** Weight of each byte by its value, in {@link partsPerToken}, at most 16. The first byte of a character stands for all
- * of it; those that follow weigh nothing. */
+/**
+ * Weight of each byte by its value, in {@link partsPerToken}, at most 16. The first byte of a
+ * character has the weight of the whole character; its other bytes have weight 0.
+ */
 export const byteWeights: Uint8Array = fill([
   // Control characters: escaped in JSON, so they come as a backslash and a letter.
   [0x00, 0x1f, 1],
   // A space begins the next word's token; runs of them are few tokens.
   [0x20, 0x20, 1],
-  // Punctuation: a token of its own, or half of one ("){").
+  // Punctuation: a whole token, or half of one ("){").
   [0x21, 0x2b, 3],
-  // What separates digits.
+  // Separators of digits.
   [0x2c, 0x2f, 4],
   // Digits: one token each with Gemini and Qwen, a third of one with others.
   [0x30, 0x39, 4],
@@ -34,7 +37,7 @@ export const byteWeights: Uint8Array = fill([
   // their tokenizer need up to 1.4 times as many as those that do.
   [0x61, 0x7a, 2],
   [0x7b, 0x7f, 3],
-  // What follows in a character.
+  // Continuation bytes of a character.
   [0x80, 0xbf, 0],
   // Letters with accents.
   [0xc0, 0xc3, 4],
@@ -68,9 +71,9 @@ export const pairWeights: Uint8Array = Uint8Array.from(
 );
 
 /**
- * Upper bound on the tokens from `start` to `end` (exclusive), in parts of a token: add up, then use {@link
- * wholeTokens}. Reads four bytes at once and weighs them as two pairs: 1 MB takes a third of the time of reading
- * pairs, and a fifth of reading bytes.
+ * Upper bound on the tokens from `start` to `end` (exclusive), in parts of a token: add up, then
+ * use {@link wholeTokens}. Reads four bytes at once and weighs them as two pairs: 1 MB takes a
+ * third of the time of reading pairs, and a fifth of reading bytes.
  */
 export function textWeight(bytes: Buffer, start = 0, end = bytes.length): number {
   if (end - start < 8) return byteWeight(bytes, start, end);

@@ -6,7 +6,7 @@ export type JsonRecord = Readonly<Record<string, unknown>>;
 /**
  * Parses a vendor's whole reply.
  *
- * @throws UnreadableReplyError where it is no JSON object
+ * @throws UnreadableReplyError if it is no JSON object
  */
 export function parseReply(body: Buffer): JsonRecord {
   const value = parseRecord(body.toString("utf8"));
@@ -14,7 +14,7 @@ export function parseReply(body: Buffer): JsonRecord {
   throw new UnreadableReplyError("the vendor's reply is not a JSON object");
 }
 
-/** Parses a JSON object; `undefined` where the text is none. */
+/** Parses a JSON object; undefined if the text is none. */
 export function parseRecord(text: string): JsonRecord | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -39,25 +39,25 @@ export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** An object member; `undefined` where it is none. */
+/** An object member; undefined if it is none. */
 export function recordAt(record: JsonRecord, name: string): JsonRecord | undefined {
   const value = record[name];
   return isRecord(value) ? value : undefined;
 }
 
-/** The objects in an array member; empty where it is none. */
+/** The objects in an array member; empty if it is none. */
 export function recordsAt(record: JsonRecord, name: string): JsonRecord[] {
   const value = record[name];
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
-/** A string member; empty where it is none. */
+/** A string member; empty if it is none. */
 export function textAt(record: JsonRecord, name: string): string {
   const value = record[name];
   return typeof value === "string" ? value : "";
 }
 
-/** An integer member from 0 to 2³¹ − 1; `undefined` where it is none. */
+/** An integer member from 0 to 2³¹ − 1; undefined if it is none. */
 export function countAt(record: JsonRecord, name: string): number | undefined {
   const value = record[name];
   const isCount =

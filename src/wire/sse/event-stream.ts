@@ -1,42 +1,44 @@
 /**
- * Finds the events of a `text/event-stream` in bytes that arrive in any pieces, as places in those bytes. Knows nothing
- * of JSON. Lines end with LF, CRLF or CR; an event ends with an empty line.
+ * Finds the events of a `text/event-stream` in bytes that arrive in any pieces, as positions in
+ * those bytes. Independent of JSON. Lines end with LF, CRLF or CR; an event ends with an empty
+ * line.
  *
- * Not by eventsource-parser: it returns decoded texts without their places, so a relay would have to write each event
- * again, and would lose the vendor's line ends, comments and unknown fields. It finds events as fast (3.1, 230-byte
- * events, CPU per event: 0.09 to 0.12 µs in reads of 64 KB, as ours; 0.19 µs in reads of one event, ours 0.22), but
- * with only their data made into bytes again it takes 0.19 and 0.32 µs.
+ * Not by eventsource-parser: it returns decoded texts without their positions. A relay would have
+ * to write each event again, and would lose the vendor's line ends, comments and unknown fields. It
+ * finds events as fast (3.1, 230-byte events, CPU per event: 0.09 to 0.12 µs in reads of 64 KB, the
+ * same as here; 0.19 µs in reads of one event, here 0.22). With only their data encoded to bytes
+ * again it takes 0.19 and 0.32 µs.
  */
 import { eventBytesMax } from "../../core/limits.ts";
 import { emptyBuffer, GrowingBuffer, joinBuffers } from "../../core/bytes.ts";
 
-/** One complete event, as places in the buffer that is being read. Valid until the next one. */
+/** One complete event, as positions in the buffer that is being read. Valid until the next one. */
 export interface EventPlace {
-  /** Where the event's first byte stands. */
+  /** Position of the event's first byte. */
   start: number;
   /** Behind the event's empty line. */
   end: number;
-  /** The value of its only or last `data` line; both 0 where it has none. */
+  /** The value of its only or last `data` line; both 0 if it has none. */
   dataStart: number;
   dataEnd: number;
-  /** How many `data` lines it has. */
+  /** Number of `data` lines. */
   dataLines: number;
 }
 
-/** Raised where an event grows beyond the limit. */
+/** Thrown if an event grows beyond the limit. */
 export class EventTooLongError extends Error {}
 
-/** What has come of an event, or of an object of an array, that is not complete. */
+/** The received part of an incomplete event, or of an incomplete object of an array. */
 export interface UnfinishedEvent {
-  /** Its bytes so far; `undefined`: none. */
+  /** Its bytes so far; undefined if there are none. */
   readonly rest: Buffer | undefined;
   /** Their number. */
   readonly restBytes: number;
-  /** How many bytes of `pieces`, which come next, belong to it; 0: they do not complete it. */
+  /** Number of bytes of `pieces`, which follow, that belong to it; 0 if they do not complete it. */
   endIn(pieces: readonly Buffer[]): number;
 }
 
-/** Where everything is passed on as it comes. */
+/** For replies that are passed on as they arrive. */
 export const nothingUnfinished: UnfinishedEvent = {
   rest: undefined,
   restBytes: 0,
@@ -51,8 +53,8 @@ const heldBytesMin = 16 * 1024;
 
 /**
  * Walks through the events of a stream, and keeps the incomplete rest of a read for the next one:
- * `begin` with the bytes that arrived, `next` for each event, `finish`. Takes time in proportion to the bytes, whatever
- * pieces they come in.
+ * `begin` with the received bytes, `next` for each event, `finish`. The time is proportional to the
+ * bytes, independent of their pieces.
  */
 export class EventSplitter implements UnfinishedEvent {
   readonly #place: EventPlace = { start: 0, end: 0, dataStart: 0, dataEnd: 0, dataLines: 0 };
@@ -63,14 +65,14 @@ export class EventSplitter implements UnfinishedEvent {
   #held: GrowingBuffer | undefined;
   #source: Buffer = emptyBuffer;
   #hasCr: boolean | undefined;
-  /** Whether no event has been read: a byte order mark may stand before the first. */
+  /** Whether no event has been read: a byte order mark may precede the first. */
   #isFirst = true;
 
   constructor(bytesMax: number) {
     this.#eventBytesMax = bytesMax;
   }
 
-  /** What has arrived of an event that is not complete. */
+  /** The received part of an incomplete event. */
   get rest(): Buffer | undefined {
     return this.#held?.bytes ?? this.#rest;
   }
@@ -85,7 +87,7 @@ export class EventSplitter implements UnfinishedEvent {
     return rest !== undefined && endsInCr(rest) ? 1 : emptyLineEnd(pieces, rest?.at(-1));
   }
 
-  /** Takes the next bytes, in pieces; returns the buffer that places refer to. */
+  /** Takes the next bytes, in pieces; returns the buffer to which positions refer. */
   begin(pieces: readonly Buffer[]): Buffer {
     this.#source =
       this.#held === undefined
@@ -104,12 +106,12 @@ export class EventSplitter implements UnfinishedEvent {
     return held.bytes;
   }
 
-  /** The event that begins at `from`, or `undefined` where it is not complete. One object is reused. */
+  /** The event that begins at `from`, or undefined if it is not complete. One object is reused. */
   next(from: number): EventPlace | undefined {
     const source = this.#source;
     const place = this.#place;
     reset(place, from);
-    // Streams with CR are rare: one native search tells whether to look for it at all.
+    // Streams with CR are rare: one native search decides whether to search for it in each line.
     this.#hasCr ??= source.includes(0x0d);
     for (let lineStart = this.#isFirst && from === 0 ? markBytes(source) : from; ; ) {
       const lineEnd = this.#hasCr ? endOfLine(source, lineStart) : source.indexOf(0x0a, lineStart);
@@ -126,9 +128,10 @@ export class EventSplitter implements UnfinishedEvent {
   }
 
   /**
-   * Leaves what stands behind `end` unread, for a caller that stops there: {@link finish} then keeps nothing.
+   * Leaves the bytes after `end` unread, for a caller that stops there: {@link finish} then keeps
+   * nothing.
    *
-   * @returns a copy, or `undefined` where nothing is left
+   * @returns a copy, or undefined if there are none
    */
   leave(end: number): Buffer | undefined {
     if (end === this.#source.length) return undefined;
@@ -138,9 +141,9 @@ export class EventSplitter implements UnfinishedEvent {
   }
 
   /**
-   * Keeps what stands behind `end` for the next read.
+   * Keeps the bytes after `end` for the next read.
    *
-   * @param passed what goes on to the client, which may be a part of the source
+   * @param passed the bytes for the client, which may be a part of the source
    * @throws EventTooLongError
    */
   finish(end: number, passed: Buffer): void {
@@ -160,7 +163,7 @@ export class EventSplitter implements UnfinishedEvent {
   }
 }
 
-/** The length of the byte order mark that bytes begin with; 0: there is none. */
+/** The length of the byte order mark at the beginning of the bytes; 0 if there is none. */
 function markBytes(source: Buffer): number {
   return source[0] === 0xef && source[1] === 0xbb && source[2] === 0xbf ? 3 : 0;
 }
@@ -172,7 +175,7 @@ function reset(place: EventPlace, start: number): void {
   place.dataLines = 0;
 }
 
-/** Where the line's terminator stands, or -1 where it has not arrived. */
+/** Position of the line's terminator, or -1 if it has not arrived. */
 function endOfLine(source: Buffer, from: number): number {
   for (let i = from; i < source.length; i++) {
     if (source[i] === 0x0a || source[i] === 0x0d) return i;
@@ -187,15 +190,15 @@ function afterLine(source: Buffer, lineEnd: number): number {
   return source[lineEnd + 1] === 0x0a ? lineEnd + 2 : lineEnd + 1;
 }
 
-/** Whether an empty line ends with a CR, of which only the next byte tells whether an LF belongs to it. */
+/** Whether an empty line ends with a CR. Only the next byte shows whether an LF belongs to it. */
 function endsInCr(bytes: Buffer): boolean {
   const before = bytes.at(-2);
   return bytes.at(-1) === 0x0d && (before === 0x0a || before === 0x0d);
 }
 
 /**
- * How many bytes `pieces` have up to the end of an empty line; 0: none ends in them. A CR at their end counts, though an
- * LF may still belong to it.
+ * Number of bytes of `pieces` up to the end of an empty line; 0 if none ends in them. A CR at their
+ * end counts, though an LF may still belong to it.
  *
  * @param before the byte before them
  */
@@ -231,8 +234,8 @@ function readLine(source: Buffer, start: number, end: number, place: EventPlace)
 }
 
 /**
- * What a stream that has ended lacks to make its last bytes an event: the empty line. `undefined`: nothing is
- * left, or it was cut in its middle.
+ * The missing bytes that make the last bytes of an ended stream an event: the empty line. Undefined
+ * if no bytes remain, or they end inside a line.
  */
 export function missingEnd(rest: Buffer | undefined): Buffer | undefined {
   if (rest === undefined) return undefined;
@@ -253,7 +256,7 @@ function isWhole(data: string): boolean {
 /** From how many bytes on memory is used again: smaller buffers come from Node's own pool. */
 const reusedBytesMin = 8 * 1024;
 
-/** How much memory is taken first, in bytes: two full reads of a socket. */
+/** Size of the first allocation: two full reads of a socket. */
 const firstBytes = 128 * 1024;
 
 /**
@@ -265,7 +268,7 @@ class Gather {
   /** Whether the last read was: the next one will be, too, and no memory is taken ahead of it. */
   #isKept = false;
 
-  /** The pieces as one, valid until the next call; for longer, say {@link keep}. */
+  /** The pieces as one buffer, valid until the next call. Call {@link keep} to use it longer. */
   join(pieces: readonly Buffer[]): Buffer {
     if (pieces.length <= 1) return joinBuffers(pieces);
     let size = 0;
@@ -282,7 +285,7 @@ class Gather {
     return this.#memory.subarray(0, size);
   }
 
-  /** Leaves `bytes` as they are for good, where they lie in this memory. */
+  /** Prevents reuse of this memory for `bytes`, if they are part of it. */
   keep(bytes: Buffer): void {
     this.#isKept = bytes.buffer === this.#memory?.buffer;
     if (this.#isKept) this.#memory = undefined;
@@ -298,13 +301,14 @@ export class EventDataReader {
     return this.#splitter;
   }
 
-  /** What has arrived of it. */
+  /** The received part of the event. */
   get rest(): Buffer | undefined {
     return this.#splitter.rest;
   }
 
   /**
-   * Gives the data of each event that `pieces` complete, in order. Events without data are passed over.
+   * Passes the data of each event that `pieces` complete to `onData`, in order. Events without data
+   * are skipped.
    *
    * @throws EventTooLongError
    */
@@ -321,8 +325,8 @@ export class EventDataReader {
   }
 
   /**
-   * The data of the first event that `pieces` complete; what comes behind it is not read. Events without data are passed
-   * over. `undefined`: there is none yet.
+   * The data of the first event that `pieces` complete; later bytes are not read. Events without
+   * data are skipped. Undefined if there is none yet.
    *
    * @throws EventTooLongError
    */
