@@ -1,4 +1,7 @@
-/** Adapts synchronous native calls to the call pipeline: they are admitted, held and settled like every call. */
+/**
+ * Adapts synchronous native calls to the call pipeline: they are admitted, held and settled like
+ * every call.
+ */
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
@@ -86,7 +89,7 @@ export class NativeAdapter extends CallAdapter<Buffer> {
 /** The model of a request. */
 interface Found {
   readonly named: NamedModel;
-  /** `undefined`: this vendor does not serve it. */
+  /** Undefined if this vendor does not serve it. */
   readonly found: NativeModel | undefined;
 }
 
@@ -98,7 +101,7 @@ class NativeRequest extends ReadRequest<Buffer> {
   readonly #exchange: NativeExchange<NativeCallRoute>;
   readonly #context: NativeContext;
   readonly #model: Found;
-  /** What the request asks for beyond text; `undefined`: nothing. */
+  /** Billed features of the request other than text; undefined if there are none. */
   readonly #features: BilledFeatures | undefined;
   /** Names of objects that the reply has created. */
   readonly #made = new Set<string>();
@@ -196,7 +199,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     if (route.isInputCharged ?? route.meter === undefined) return meterInput(delivered);
     const metered = meter(delivered);
     if (delivered.units === undefined) return metered;
-    // No vendor reports the characters that it has spoken.
+    // No vendor reports the number of spoken characters.
     const { characters } = this.text.units ?? {};
     const units = { ...delivered.units, ...(characters !== undefined && { characters }) };
     // An image without text is still a reply.
@@ -234,7 +237,7 @@ class NativeRequest extends ReadRequest<Buffer> {
       const added = this.#streamed?.addedTextBytes?.(bytes, 0, bytes.length);
       textBytes += added ?? textBytesOf(bytes, this.#meter(answer));
     };
-    // In an array, a bracket or a comma stands before each object.
+    // In an array, a bracket or a comma precedes each object.
     if (this.#reply() === "array") measure(event.subarray(event.indexOf("{")));
     else new EventDataReader().read([event], (data) => measure(Buffer.from(data)));
     return textBytes;
@@ -300,7 +303,7 @@ const headerOnly: CostWriter<Buffer> = {
   rest: () => emptyBuffer,
 };
 
-/** Whether a whole reply is an error or empty, whatever its status. */
+/** Whether a whole reply is an error or empty, independent of its status. */
 function isFailure(body: Buffer, read: NativeMeter): boolean {
   const { usage, textBytes, images, seconds = 0 } = read;
   if (usage !== undefined || textBytes > 0 || images > 0 || seconds > 0) return false;

@@ -50,7 +50,7 @@ export class NativeBody implements NativeRequest {
     return createHash("sha256").update(this.#bytes).digest();
   }
 
-  /** @throws GatewayError INVALID_REQUEST where there is none, or it is no JSON object */
+  /** @throws GatewayError INVALID_REQUEST if there is no body, or it is no JSON object */
   needBody(): void {
     if (this.#bytes.length === 0) throw invalid(undefined, "The body is empty: send a JSON object");
     this.#read();
@@ -134,7 +134,7 @@ export class NativeBody implements NativeRequest {
   }
 }
 
-/** @throws GatewayError INVALID_REQUEST where an object of the value has a name twice */
+/** @throws GatewayError INVALID_REQUEST if an object of the value has a name twice */
 function refuseTwice(value: Buffer): void {
   const found = findDuplicateMember(value);
   if (found !== undefined) throw twice(found.name);
@@ -146,13 +146,13 @@ function twice(name: string): GatewayError {
 
 /** Changes of a body. */
 export interface BodyChanges {
-  /** Members to remove. Default: none. */
+  /** Members to remove. None by default. */
   readonly without?: readonly string[];
-  /** New texts by member. Default: none. */
+  /** New texts by member. None by default. */
   readonly texts?: ReadonlyMap<string, string>;
-  /** Renames the model where the body repeats the name of the path. Default: none. */
+  /** Renames the model if the body repeats the name of the path. Unchanged by default. */
   readonly model?: { readonly from: string; readonly to: string };
-  /** Rewrites the gateway's addresses to the vendor's. Default: none. */
+  /** Replaces the gateway's addresses by the vendor's. None by default. */
   readonly addresses?: readonly AddressEdit[];
 }
 

@@ -58,7 +58,11 @@ import { checkReferences, noSuchObject, type ObjectOwner, removeObject } from ".
 
 type CacheExchange = NativeExchange<NativeCacheRoute>;
 
-/** Creates a cache, or changes when it expires. @throws GatewayError where no head was sent yet */
+/**
+ * Creates a cache, or changes when it expires.
+ *
+ * @throws GatewayError if no head was sent yet
+ */
 export async function changeCache(
   exchange: CacheExchange,
   context: NativeContext,
@@ -76,7 +80,10 @@ export async function changeCache(
   }
 }
 
-/** Lists the caller's caches from the kept descriptions: the vendor's own list has those of all customers. */
+/**
+ * Lists the caller's caches from the stored descriptions: the vendor's list contains the caches of
+ * all customers.
+ */
 export async function listCaches(
   exchange: NativeExchange<NativeCacheListRoute>,
   context: NativeContext,
@@ -120,7 +127,7 @@ const sql = {
     where vendor = $1 and account_id = $2 and name = $3`,
 } as const;
 
-/** @throws GatewayError NOT_FOUND where the caller has no such cache, or it has expired */
+/** @throws GatewayError NOT_FOUND if the caller has no such cache, or it has expired */
 async function findCache(
   { mount, caller }: Pick<NativeExchange, "mount" | "caller">,
   { pool }: { readonly pool: Pool },
@@ -173,17 +180,19 @@ class CacheAdapter extends CallAdapter<Buffer> {
 }
 
 interface CacheFacts {
-  /** The model as the request names it; `undefined`: it names none, for the cache exists. */
+  /**
+   * The model in the request; undefined if the request changes an existing cache and names none.
+   */
   readonly named: NamedModel | undefined;
-  /** `undefined`: this vendor does not serve it. */
+  /** Undefined if this vendor does not serve it. */
   readonly found: NativeModel | undefined;
   /** The key of the model, or its name in the request. */
   readonly name: string;
-  /** `undefined`: the request creates a cache. */
+  /** Undefined if the request creates a cache. */
   readonly stored: StoredCache | undefined;
 }
 
-/** What a change came to, in the vendor's reply. */
+/** The result of a change, in the vendor's reply. */
 interface Change {
   readonly usage: Usage;
   readonly storedTokenHours: number;
@@ -192,7 +201,7 @@ interface Change {
 /** A request that creates a cache or changes when it expires. */
 class CacheRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.UNSPECIFIED;
-  // A second cache would be stored, and billed, beside the first.
+  // A second cache would be stored, and billed, in addition to the first.
   override readonly isRepeatable: boolean;
   readonly text: RequestSummary;
   readonly #exchange: CacheExchange;
@@ -234,8 +243,8 @@ class CacheRequest extends ReadRequest<Buffer> {
   }
 
   override plan(): readonly PlannedRoute[] {
-    // To the end, whatever `on_disconnect` says: nobody could use, list or delete a cache whose name was not read, and
-    // Google would bill its storage.
+    // To the end, regardless of `on_disconnect`. A cache whose name was not read could not be used,
+    // listed or deleted, and Google would bill its storage.
     const detachedReadMs = Number.POSITIVE_INFINITY;
     return [{ route: this.#found.route, dialect: this.dialect, detachedReadMs }];
   }
@@ -259,7 +268,8 @@ class CacheRequest extends ReadRequest<Buffer> {
       const reply = await (stored === undefined ? asJob(begun) : begun);
       const { status } = reply;
       if (status < 200 || status > 299) return checkObjects(this.#exchange.mount, reply);
-      // The cache is owned and paid for before its creator learns its name, whoever disconnects.
+      // The cache has an owner and is paid for before its creator receives its name, even after a
+      // disconnect.
       const body = await reply.body.whole(replyBytesMax);
       this.#change = await (stored === undefined
         ? this.#create(body, vendor)
@@ -305,7 +315,10 @@ class CacheRequest extends ReadRequest<Buffer> {
     return body;
   }
 
-  /** Deletes a cache that was created and cannot be paid for, or cannot be remembered: it would be stored for nobody. */
+  /**
+   * Deletes a created cache that cannot be paid for or recorded: it would be stored without an
+   * owner.
+   */
   async takeBack(): Promise<void> {
     const name = this.#created;
     const owner = this.#owner;
@@ -354,7 +367,7 @@ class CacheRequest extends ReadRequest<Buffer> {
     ];
     const { rowCount } = await mapDatabaseLoss(this.#context.pool.query(sql.insert, values));
     if (rowCount !== 1) {
-      // It is somebody's: not this caller's to delete.
+      // Another caller owns it, so this caller must not delete it.
       this.#created = undefined;
       throw unusableReply("a new cache with the name of another one");
     }
@@ -396,7 +409,10 @@ class CacheRequest extends ReadRequest<Buffer> {
     return Math.max(0, (this.#latestMs - fromMs) / 1_000);
   }
 
-  /** The latest that the cache may expire, in milliseconds since 1970: what was asked for, by clocks that differ. */
+  /**
+   * The latest possible expiry of the cache, in milliseconds since 1970: the requested time, with a
+   * tolerance for different clocks.
+   */
   get #latestMs(): number {
     const life = this.#life;
     const askedMs =
@@ -424,7 +440,7 @@ function contextOf({ route: { maxContext = Number.POSITIVE_INFINITY } }: NativeM
   return maxContext;
 }
 
-/** @throws GatewayError INVALID_REQUEST where a cache is to live for too long, or not at all */
+/** @throws GatewayError INVALID_REQUEST if a cache would live too long, or not at all */
 function checkLife(life: NativeCacheLife, nowMs: number): void {
   const ms = "ttlMs" in life ? life.ttlMs : life.expireMs - nowMs;
   const param = "ttlMs" in life ? "ttl" : "expireTime";
@@ -434,7 +450,10 @@ function checkLife(life: NativeCacheLife, nowMs: number): void {
   throw invalid(param, `"${param}" must be at most ${days} days from now; prolong the cache later`);
 }
 
-/** The seconds that a new cache is stored: as asked, or until the moment that was asked for. */
+/**
+ * The storage time of a new cache in seconds: the requested duration, or the time until the
+ * requested moment.
+ */
 function secondsOf(life: NativeCacheLife | undefined, figures: NativeCacheFigures): number {
   const { createMs, expireMs } = figures;
   const ms = life !== undefined && "ttlMs" in life ? life.ttlMs : expireMs - createMs;

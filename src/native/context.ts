@@ -18,7 +18,7 @@ import type { FindNativeModel } from "./models.ts";
 import type { Uploads } from "./uploads.ts";
 import type { VersionLookup } from "./versions.ts";
 
-/** What the handlers use of other rooms. */
+/** Functions of other rooms that the handlers use. */
 export interface NativeContext {
   readonly clock: Clock;
   /** By prefix. */
@@ -43,17 +43,20 @@ export interface NativeContext {
   readonly allowHosts: readonly string[];
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** Where customers reach the gateway, without a trailing slash; known once it listens. */
+  /** The gateway's address for customers, without a trailing slash; known once it listens. */
   readonly publicUrl: () => string;
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Headers that never pass, whatever a table says: credentials, and those of one connection. */
+/**
+ * Headers that are never forwarded, regardless of a table: credentials, and headers of one
+ * connection.
+ */
 const never =
   /^(?:authorization|proxy-.*|cookie|set-cookie2?|x-api-key|api-key|x-goog-api-key|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-encoding|content-length|expect|forwarded|x-forwarded-.*|location|server|via|x-request-id|request-id)$/;
 
-/** Creates an allow list of headers; `x-goog-upload-*` stands for all with that prefix. */
+/** Creates an allow list of headers; `x-goog-upload-*` means all with that prefix. */
 export function headerList(names: readonly string[]): HeaderList {
   const whole = new Set(names.filter((name) => !name.endsWith("*")));
   const starts = names.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));

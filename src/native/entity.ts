@@ -1,10 +1,13 @@
-/** What the native room keeps. */
+/** Tables of the native room. */
 import { defineEntity, p } from "@mikro-orm/core";
 
-/** Whose an object of a vendor is: all customers share the operator's account there. `name`: with its collection,
- * such as `files/abc`. `credential`: the name of the vendor's credential that made it; empty: its only or first one. The other
- * members are those of prompt caches: their model here, what they store, when they end, until when their storage was
- * charged, and the vendor's last description. */
+/**
+ * The owner of a vendor's object: all customers share the operator's account there. `name`: with
+ * its collection, such as `files/abc`. `credential`: the name of the vendor's credential that
+ * created it; empty for the only or first one. The other members describe prompt caches: their
+ * model here, their stored tokens, their expiry, the time up to which their storage was charged,
+ * and the vendor's last description.
+ */
 export const NativeObjectEntity = defineEntity({
   name: "NativeObjectEntity",
   tableName: "native_object",
@@ -35,8 +38,11 @@ export const NativeObjectEntity = defineEntity({
   ],
 });
 
-/** A job that was submitted in a vendor's own form: what its task does not know. `vendorId`: null until the vendor
- * has answered. `body`: what it said last; null where that is too long to keep. */
+/**
+ * A job that was submitted in a vendor's form, with the data that its task does not have.
+ * `vendorId`: null until the vendor has answered. `body`: the vendor's last reply; null if it is
+ * too long to store.
+ */
 export const NativeJobEntity = defineEntity({
   name: "NativeJobEntity",
   tableName: "native_job",
@@ -61,7 +67,7 @@ export const NativeJobEntity = defineEntity({
   ],
 });
 
-/** What an account uploaded to vendors on a day (UTC): objects, and bytes of its requests. */
+/** Uploads of an account to vendors on a day (UTC): objects, and bytes of its requests. */
 export const NativeUploadEntity = defineEntity({
   name: "NativeUploadEntity",
   tableName: "native_upload",

@@ -34,9 +34,9 @@ export async function unwrapFirstEventError(
 interface FirstEvent {
   /** The bytes that were read to find it. */
   readonly pieces: readonly Buffer[];
-  /** Its data; `undefined`: it has none, or is too long to be such a fault. */
+  /** Its data; undefined if it has none, or is too long to be such a fault. */
   readonly data: Buffer | undefined;
-  /** The read that is under way; `undefined`: none is. */
+  /** The read in progress; undefined if there is none. */
   readonly pending?: Promise<boolean>;
 }
 

@@ -48,7 +48,8 @@ async function passLive(
 ): Promise<void> {
   const { mount, route } = exchange;
   const { pending, task } = route;
-  // A client asks for a result because it was told of the end, which may be more recent than the kept report.
+  // A client requests a result because it knows of the end, which may be more recent than the
+  // stored report.
   const isOver =
     pending === undefined ||
     (await mapTrackerFailure(context.jobTracker.refreshNow(mount, job, task))).isOver;
@@ -99,7 +100,10 @@ export async function cancel(
   await pass({ ...exchange, mount: own, route: passing }, context, onWhole);
 }
 
-/** Lists the caller's jobs from the kept reports: the vendor's own list has those of all customers. */
+/**
+ * Lists the caller's jobs from the stored reports: the vendor's list contains the jobs of all
+ * customers.
+ */
 export async function list(
   exchange: NativeExchange<NativeListRoute>,
   context: NativeContext,
@@ -164,7 +168,11 @@ export async function listModels(
   await answer(exchange, context, { body: Buffer.from(route.body(models)) });
 }
 
-/** The caller's job; `undefined`: the id is no job. @throws GatewayError NOT_FOUND where it is another account's */
+/**
+ * The caller's job; undefined if the id is no job.
+ *
+ * @throws GatewayError NOT_FOUND if it belongs to another account
+ */
 async function ownJob(
   { mount, caller }: NativeExchange,
   { pool }: NativeContext,

@@ -41,23 +41,33 @@ export interface JobTrackerOptions {
   readonly pool: Pool;
   /** Called when a task is due. */
   readonly onNews: () => void;
-  /** The largest age of a report before it is refreshed. Default: that of the vendor, else `nativeRefreshMs`. */
+  /**
+   * Maximum age of a report before it is refreshed. Default: the vendor's value, otherwise
+   * `nativeRefreshMs`.
+   */
   readonly refreshMs?: number | undefined;
 }
 
 /** Tracks native jobs. */
 export interface JobTracker {
-  /** Reads the state of a job. @throws HttpFailure, VendorReplyError where the vendor fails and no report is kept */
+  /**
+   * Reads the state of a job.
+   *
+   * @throws HttpFailure, VendorReplyError if the vendor fails and no report is stored
+   */
   refresh(mount: NativeMount, job: NativeJob, task: NativeTask): Promise<JobReport>;
-  /** As `refresh`, but never from the kept report of a running job: the caller may know of its end already. */
+  /**
+   * As `refresh`, but never from the stored report of a running job: the caller may know of its end
+   * already.
+   */
   refreshNow(mount: NativeMount, job: NativeJob, task: NativeTask): Promise<JobReport>;
-  /** Keeps a vendor's reply that came with another request, such as a cancel. */
+  /** Stores a vendor's reply to another request, such as a cancel. */
   recordAnswer(job: NativeJob, task: NativeTask, body: Buffer): Promise<void>;
   /** The task interface of a vendor's jobs, for workers. */
   tasksOf(mount: NativeMount): VendorTasks;
 }
 
-/** The timeout of a request about a job, in milliseconds. */
+/** The timeout of a request about a job. */
 const requestTimeoutMs = 30_000;
 
 /** Creates the job tracker. */
@@ -111,13 +121,17 @@ async function refreshJob(
     return readReport(body, task);
   } catch (error) {
     const isVendors = error instanceof HttpFailure || error instanceof VendorReplyError;
-    // The last report is better than an error: the job goes on in any case.
+    // The last report is better than an error: the job continues in any case.
     if (isVendors && kept !== undefined) return kept;
     throw error;
   }
 }
 
-/** Requests a job's state. @throws HttpFailure; VendorReplyError where the status is no success */
+/**
+ * Requests a job's state.
+ *
+ * @throws HttpFailure; VendorReplyError if the status is no success
+ */
 async function request(mount: NativeMount, asked: VendorRequest): Promise<Buffer> {
   const { status, body } = await answerOf(mount, asked);
   if (status >= 200 && status < 300) return body;
@@ -236,10 +250,14 @@ function vendorTasks(
   };
 }
 
-/** Statuses that mean that a job cannot be cancelled any more. */
+/** Statuses that mean that a job can no longer be cancelled. */
 const lateStatuses = new Set([400, 404, 409]);
 
-/** The result of an ended job. @throws HttpFailure; VendorReplyError where it is not known yet */
+/**
+ * The result of an ended job.
+ *
+ * @throws HttpFailure; VendorReplyError if it is not available yet
+ */
 async function resultNews(
   mount: NativeMount,
   job: NativeJob,
@@ -259,7 +277,7 @@ async function resultNews(
   });
 }
 
-/** The task declaration of a collection of jobs; `undefined`: the vendor has none of that name. */
+/** The task declaration of a collection of jobs; undefined if the vendor has none of that name. */
 export function taskOf({ api }: Pick<NativeMount, "api">, word: string): NativeTask | undefined {
   for (const route of api.routes) {
     if (route.kind === "submit" && route.task.collection === word) return route.task;

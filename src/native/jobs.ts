@@ -9,10 +9,10 @@ export interface NativeJobs extends PeriodicJobs {
   expire(): Promise<number>;
 }
 
-/** How often, in milliseconds. */
+/** Interval of the job. */
 const everyMs = 60 * 60 * 1_000;
 
-/** How many rows one statement deletes: a long one would hold up others. */
+/** Number of rows that one statement deletes: a long statement would delay others. */
 const batch = 1_000;
 
 const statements: readonly (readonly [text: string, ttlMs: number])[] = [
@@ -41,7 +41,11 @@ const statements: readonly (readonly [text: string, ttlMs: number])[] = [
   ],
 ];
 
-/** Makes the job; {@link PeriodicJobs.start} begins. @param warn logs failures, without secrets */
+/**
+ * Creates the job; {@link PeriodicJobs.start} starts it.
+ *
+ * @param warn logs failures, without secrets
+ */
 export function createNativeJobs(
   pool: Pool,
   warn: (message: string, fields: object) => void,

@@ -26,7 +26,7 @@ export interface Links {
     body: Buffer,
     to: { readonly mount: NativeMount; readonly owner: KeyRef; readonly publicUrl: string },
   ): Buffer;
-  /** Opens a link; `undefined`: it is invalid or has expired. */
+  /** Opens a link; undefined if it is invalid or has expired. */
   open(mount: NativeMount, token: string): LinkTarget | undefined;
 }
 
@@ -34,7 +34,8 @@ export interface Links {
 export const linkPath = /^\/_s\/([\w-]{60,4000})$/;
 
 /**
- * Creates the links. Any process opens what another has made: both go by the same clock.
+ * Creates the links. Every process opens links of the others, since all use the same clock and
+ * master key.
  *
  * @param masterKey 32 bytes
  */

@@ -21,7 +21,7 @@ export interface NativeModel {
   readonly version?: string;
 }
 
-/** Finds the model of a vendor by a name; `undefined`: it has none of that name. */
+/** Finds the model of a vendor by a name; undefined if there is none. */
 export type FindNativeModel = (vendor: string, name: string) => NativeModel | undefined;
 
 /** Creates the lookup. The platform's names take precedence; of models with the same vendor name, the first of the file. */
@@ -72,7 +72,7 @@ export function noSuchModel(name: string): GatewayError {
 /** The model name of a request, without its prefix. */
 export interface NamedModel {
   readonly name: string;
-  /** The member of the body that has it; `undefined`: it is in the path. */
+  /** The body member that contains it; undefined if it is in the path. */
   readonly member?: string;
   /** The prefix before it, such as `models/`. */
   readonly prefix: string;
@@ -92,7 +92,7 @@ export function findNamed(
   const name = `${named.name}/${selected}`;
   const inner = find(name);
   if (inner?.route.model === name) return { named: { ...named, name }, found: inner };
-  // The app's own price is not that of each of its language models.
+  // The price of the app is not the price of each of its language models.
   const isOther = found === undefined || found.model.type === ModelType.TEXT;
   return isOther ? { named: { ...named, name }, found: undefined } : { named, found };
 }
@@ -114,7 +114,7 @@ function namedModel(request: NativeRequest, at: NativeModelAt): NamedModel {
     : { name: value, member, prefix: "" };
 }
 
-/** How models are looked up. */
+/** Options of a model lookup. */
 interface ModelLookup {
   readonly find: (name: string) => NativeModel | undefined;
   /** @throws GatewayError MODEL_NOT_FOUND, ACCESS_DENIED */
@@ -141,7 +141,7 @@ export function checkModel({ key, type }: ModelConfig, types: readonly ModelType
   throw invalid("model", text);
 }
 
-/** The billable units of a reply so far; `undefined`: tokens only. */
+/** The billable units of a reply so far; undefined if it has tokens only. */
 export function madeUnits({ images, seconds = 0 }: NativeMeter): UnitUsage | undefined {
   const units = unitsOf({ images, seconds });
   return Object.keys(units).length === 0 ? undefined : units;
@@ -152,7 +152,7 @@ export function unitsOf({ images, seconds }: Pick<UnitUsage, "images" | "seconds
   return { ...(images ? { images } : {}), ...(seconds ? { seconds } : {}) };
 }
 
-/** The texts to speak of a request: by their usual names, else every text of it. */
+/** The texts of a request to speak: the members with the usual names, otherwise every text. */
 export function spokenTexts(request: NativeRequest): readonly string[] {
   const named = request.mentions("text", "prompt");
   return named.length > 0 ? named : request.mentions();

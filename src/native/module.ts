@@ -1,4 +1,7 @@
-/** Puts the native room together: vendors' native APIs under their prefixes, their jobs, and the webhooks of jobs. */
+/**
+ * Connects the parts of the native room: vendors' native APIs under their prefixes, their jobs, and
+ * the webhooks of jobs.
+ */
 import type { PoolClient } from "pg";
 import type { Logger } from "pino";
 import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
@@ -55,11 +58,11 @@ export interface NativeRoomOptions {
   /** Called when a task is due. */
   readonly onNews: () => void;
   readonly onLowBalance: NonNullable<TransitionOptions["onLowBalance"]>;
-  /** For tests. Default: those of the limits. */
+  /** For tests. The values of limits.ts by default. */
   readonly taskTimings?: Pick<JobTrackerOptions, "refreshMs"> | undefined;
 }
 
-/** What the service uses of other rooms. */
+/** Functions of other rooms that the service uses. */
 interface NativeRoomParts {
   readonly admission: Admission;
   readonly catalogue: Catalogue;
@@ -74,11 +77,14 @@ export interface NativeRoom {
   readonly prefixes: readonly NativePrefix[];
   /** By vendor name: native jobs as tasks, for workers. */
   readonly natives: ReadonlyMap<string, WorkerVendor>;
-  /** Enqueues the webhook of a task, with the vendor's own report where it is a native job (R-HOOK-7). */
+  /** Enqueues the webhook of a task, with the vendor's report if it is a native job (R-HOOK-7). */
   readonly notify: NonNullable<TransitionOptions["notify"]>;
   readonly jobs: NativeJobs;
   serve(parts: NativeRoomParts): { readonly handlers: NativeHandlers; readonly service: Service };
-  /** Sets the address where the gateway listens: the public one where the settings have none. Returns its argument. */
+  /**
+   * Sets the address at which files are served: the gateway's address if the settings have no
+   * public one. Returns its argument.
+   */
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;
 }
 

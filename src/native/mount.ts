@@ -22,7 +22,7 @@ export interface NativeMount {
   readonly transport: NativeTransport;
   /** The name of its credential; empty: the vendor's only or first one. */
   readonly credential: string;
-  /** The same vendor with each of its credentials, where there are several. */
+  /** The same vendor with each of its credentials, if there are several. */
   readonly byCredential: ReadonlyMap<string, NativeMount>;
   readonly requestHeaders: HeaderList;
   readonly responseHeaders: HeaderList;
@@ -43,7 +43,7 @@ export interface NativeExchange<Route extends NativeRoute = NativeRoute> {
   readonly mount: NativeMount;
   readonly route: Route;
   readonly request: NativeBody;
-  /** As the client sent it. */
+  /** The method that the client sent. */
   readonly method: Route["method"];
   /** Below the prefix. */
   readonly path: string;
@@ -52,7 +52,7 @@ export interface NativeExchange<Route extends NativeRoute = NativeRoute> {
   readonly requestId: string;
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly signal: CancelSignal;
-  /** Where the reply goes. */
+  /** The destination of the reply. */
   readonly sink: NativeSink;
 }
 

@@ -18,7 +18,12 @@ import { checkOwned, checkReferences, referencesOf, claimObjects, removeObject }
 /** Called with a complete JSON body before it is passed on. */
 type OnWhole = (body: Buffer) => Promise<void>;
 
-/** Passes a request on. A failure before the head is thrown, one of the vendor's connection as HttpFailure. @param onWhole default: the reply is not read */
+/**
+ * Forwards a request. A failure before the head is thrown; a failure of the vendor's connection as
+ * HttpFailure.
+ *
+ * @param onWhole by default the reply is not read
+ */
 export async function pass(
   given: NativeExchange<NativePassRoute>,
   context: NativeContext,
@@ -30,7 +35,7 @@ export async function pass(
   const ownName = route.ownedName?.(request);
   if (ownName !== undefined) owned = await checkOwned(given, context, [ownName]);
   const credential = owned?.credential;
-  // What a vendor stores belongs to one credential.
+  // An object that a vendor stores belongs to one credential.
   const mount = credential === undefined ? given.mount : withCredential(given.mount, credential);
   if (route.isUpload === true) {
     const { accountId } = given.caller;

@@ -4,7 +4,10 @@
  */
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
-/** One slash, segments of plain characters, none of them empty or made of dots. `*` to `~` of RFC 3986. */
+/**
+ * One slash, segments of plain characters, none of them empty or made of dots. `*` to `~` of RFC
+ * 3986.
+ */
 const plainPath = /^(?:\/[\w\-.~!$&'()*+,;=:@]+)+\/?$/;
 const dots = /\/\.{1,2}(?:\/|$)/;
 

@@ -32,7 +32,10 @@ export interface ClassifyOptions extends Pick<NativeContext, "metrics" | "log"> 
   readonly isModels?: boolean;
 }
 
-/** Reads and classifies a refusal. Alarms the operator where it concerns the operator's own account (R-ERR-3). */
+/**
+ * Reads and classifies a refusal. Alerts the operator if it concerns the operator's account
+ * (R-ERR-3).
+ */
 export async function classifyRefusal(
   reply: VendorReply,
   { vendor, config, api }: NativeMount,
@@ -58,7 +61,8 @@ export async function classifyRefusal(
 }
 
 /**
- * Passes a reply on, unless it says that an object no longer exists: a vendor may say so as it refuses a credential.
+ * Forwards a reply, unless it reports that an object no longer exists: a vendor may report that
+ * when it refuses a credential.
  *
  * @throws GatewayError NOT_FOUND
  */

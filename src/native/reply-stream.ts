@@ -21,7 +21,7 @@ export interface NativeStreamOptions {
   readonly meter: NativeMeter;
   /** Rewrites the vendor's addresses to the gateway's. */
   readonly addresses: readonly AddressEdit[];
-  /** Called with each object of the stream. Default: nothing. */
+  /** Called with each object of the stream. Does nothing by default. */
   readonly onObject?: ((json: JsonObject) => void) | undefined;
 }
 
@@ -62,7 +62,7 @@ abstract class NativeStream implements ReplyStream<Buffer> {
     return madeUnits(this.options.meter);
   }
 
-  /** Whether the vendor reported a failure, which is passed on like everything else. */
+  /** Whether the vendor reported a failure, which is forwarded like everything else. */
   get failed(): boolean {
     return this.options.meter.isFailed === true;
   }
@@ -135,7 +135,7 @@ export class NativeEvents extends NativeStream {
     return Buffer.from(`data: ${this.options.meter.stop(usage)}\r\n\r\n`);
   }
 
-  /** The last event, where only its empty line is missing. */
+  /** The last event, if only its empty line is missing. */
   #onRest(rest: Buffer): void {
     this.#onSplitData(dataLinesOf(rest.toString()).join("\n"));
   }
@@ -175,7 +175,7 @@ export class NativeArray extends NativeStream {
   }
 }
 
-/** Parses a JSON object; `undefined`: the text is none. */
+/** Parses a JSON object; undefined if the text is none. */
 export function parseObject(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -35,7 +35,7 @@ export function vendorRequest(
   const { base, path } = route.target?.(request) ?? { base: first.name, path: exchange.path };
   const query = withoutParams(exchange.query, callback?.params ?? []);
   const target = `${pathOf(path, change)}${query === "" ? "" : `?${query}`}`;
-  // Files pass unread, whatever type they declare.
+  // Files are forwarded unread, whatever type they declare.
   const isBytes = route.kind === "pass" && route.model === undefined;
   const body = request.forVendor(
     isBytes ? {} : { ...changesOf(change), without: callback?.members ?? [], addresses },
@@ -53,7 +53,11 @@ export function customerBody(
   return rewriteAddresses(linked, outwardAddresses({ mount }, publicUrl()));
 }
 
-/** The customer's headers of a reply. @param reply `length` of a complete body in bytes; `undefined`: it is streamed */
+/**
+ * The customer's headers of a reply.
+ *
+ * @param reply `length` of a complete body in bytes; undefined if it is streamed
+ */
 export function customerHeaders(
   exchange: Pick<NativeExchange, "mount">,
   publicUrl: string,

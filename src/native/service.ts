@@ -28,9 +28,13 @@ import { pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";
 import { submit } from "./submit.ts";
 
-/** The handlers of NativeService: they push replies into a sink, whichever edge calls them. */
+/** The handlers of NativeService: they push replies into a sink, for every edge. */
 export interface NativeHandlers {
-  /** Answers a native request. @throws GatewayError where no head was sent yet */
+  /**
+   * Answers a native request.
+   *
+   * @throws GatewayError if no head was sent yet
+   */
   exchange(request: ExchangeRequest, context: CallContext, sink: NativeSink): Promise<SentReply>;
   /** Answers with the target of a link: no key is needed. @throws GatewayError NOT_FOUND */
   followLink(
@@ -80,7 +84,7 @@ function messagesOf<Schema extends typeof ExchangeResponseSchema | typeof Follow
   schema: Schema,
 ): Messages<Buffer, MessageShape<Schema>> {
   const message = (part: ExchangeResponse["part"]) =>
-    // As `create` would make it, without going through the schema for each chunk.
+    // As `create` would make it, without reading the schema for each chunk.
     ({ $typeName: schema.typeName, part }) as MessageShape<Schema>;
   return {
     head: ({ status, headers }) =>
@@ -186,7 +190,7 @@ function find(
 ): NativeExchange {
   const { prefix, method, path, query, headers, body } = message;
   const mount = vendors.get(prefix);
-  // A suspended account learns that first, whatever it requests.
+  // A suspended account gets its own error first, for every request.
   if (mount === undefined) {
     admission.account(from.caller);
     throw noSuchAddress(method, `${prefix}${path}`);

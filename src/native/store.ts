@@ -21,7 +21,7 @@ export type NativeJob = RowOf<
   | "status"
   | "body"
 > & {
-  /** The age of the report in milliseconds; null: there is none. */
+  /** The age of the report in milliseconds; null if there is none. */
   readonly age_ms: number | null;
   /** The token of its task. */
   readonly attempt_token: string | null;
@@ -106,16 +106,16 @@ export async function removeObject(
 interface OwnedObjects {
   /** The name of their credential; empty: the vendor's only or first one. */
   readonly credential: string;
-  /** The tokens that those of them store which are prompt caches. */
+  /** The number of tokens stored by those objects that are prompt caches. */
   readonly tokens: number;
 }
 
-/** One of them. */
+/** An owned object. */
 interface OwnedObject extends OwnedObjects {
   readonly name: string;
 }
 
-/** Finds objects, if the account owns all of them; `undefined`: it does not. */
+/** Finds objects, if the account owns all of them; otherwise undefined. */
 async function findOwned(
   database: Database,
   { vendor, accountId }: Omit<ObjectOwner, "credential">,
@@ -172,7 +172,7 @@ export async function findJob(
   return (await mapDatabaseLoss(database.query<NativeJob>(sql.find, [vendor, vendorId]))).rows[0];
 }
 
-/** The native job of a task; `undefined`: it is none. */
+/** The native job of a task; undefined if it is none. */
 export async function jobOfTask(
   database: Database,
   taskId: string,
@@ -180,7 +180,11 @@ export async function jobOfTask(
   return (await database.query<NativeJob>(sql.ofTask, [taskId])).rows[0];
 }
 
-/** Jobs of an account, newest first. @param after the task of the last one before; `undefined`: from the newest */
+/**
+ * Jobs of an account, newest first.
+ *
+ * @param after the task of the last job of the previous page; undefined for the first page
+ */
 export async function listJobs(
   database: Database,
   page: {
@@ -228,7 +232,10 @@ export async function checkOwned(
   return { credential: owned[0]?.credential ?? "", tokens };
 }
 
-/** 400 for objects of several credentials: at the vendor, each credential knows its own ones only. */
+/**
+ * 400 for objects of several credentials: at the vendor, each credential has access to its objects
+ * only.
+ */
 function apart(groups: readonly (readonly OwnedObject[])[]): GatewayError {
   const listed = groups.map((group) => group.map(({ name }) => `"${name}"`).join(" and "));
   return invalid(
@@ -246,8 +253,12 @@ export function referencesOf({
   return mount.api.references?.(request, mount.config) ?? [];
 }
 
-/** Checks that the caller owns all objects that a request refers to; `undefined`: it refers to none.
- * @throws GatewayError NOT_FOUND, INVALID_REQUEST */
+/**
+ * Checks that the caller owns all objects to which a request refers; undefined if it refers to
+ * none.
+ *
+ * @throws GatewayError NOT_FOUND, INVALID_REQUEST
+ */
 export async function checkReferences(
   exchange: NativeExchange,
   context: { readonly pool: Pool },

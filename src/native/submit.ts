@@ -1,7 +1,7 @@
 /**
- * Submits native jobs. The intent and its hold are durable before the vendor is called; the vendor's reply passes
- * unchanged. From then on the job is a task: it ends, is charged and sends webhooks by itself. A client that disconnects
- * changes nothing: the job goes on.
+ * Submits native jobs. The intent and its hold are durable before the vendor is called; the
+ * vendor's reply is forwarded unchanged. From then on the job is a task: it ends, is charged and
+ * sends webhooks without its client. After a disconnect the job continues.
  */
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../billing/calls/call-record.ts";
@@ -231,7 +231,10 @@ async function refused(
   return { status, headers, body };
 }
 
-/** The outcome is unknown. The error says not to retry: an SDK that retries would create a second job (R-ERR-5). */
+/**
+ * The outcome is unknown. The error says not to retry: an SDK that retries would create a second
+ * job (R-ERR-5).
+ */
 async function lost(
   { external, metrics, log }: NativeContext,
   task: WholeTask,
@@ -252,10 +255,12 @@ function unknown(cause: unknown): GatewayError {
   );
 }
 
-/** The callback of a job. The vendor never learns of it, for it would sign with the operator's own secret. */
+/**
+ * The callback of a job. It is not sent to the vendor, which would sign with the operator's secret.
+ */
 interface Callback {
   readonly url: string | null;
-  /** The receiver's id of the job; null: none was sent. */
+  /** The receiver's id of the job; null if none was sent. */
   readonly id: string | null;
   readonly wantsProgress: boolean;
 }

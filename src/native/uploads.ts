@@ -7,7 +7,7 @@ import type { UploadLimits } from "../config/config.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
-/** One request that uploads. */
+/** One upload request. */
 export interface Upload {
   readonly accountId: string;
   /** Objects that it creates. */

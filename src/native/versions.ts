@@ -1,7 +1,7 @@
 /**
- * Finds the configured model that a version belongs to, where a client names the version alone: Replicate's
- * clients send only the hash of `owner/name:hash`. The configuration has the model's name, so the vendor says
- * whether it has such a version.
+ * Finds the configured model of a version if a client names the version alone: Replicate's clients
+ * send only the hash of `owner/name:hash`. The configuration has the model's name, so the vendor is
+ * asked whether the model has such a version.
  */
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { ModelConfig } from "../config/config.ts";
@@ -29,7 +29,7 @@ export interface VersionLookup {
 /** Versions that are remembered: a version always belongs to the same model. */
 const rememberedMax = 1_000;
 
-/** Models that one lookup asks about. */
+/** Maximum number of models in one lookup. */
 const candidatesMax = 20;
 
 /** Creates the lookup. @param findModel finds models by their configured names */
