@@ -8,7 +8,11 @@ import type { MikroORM } from "@mikro-orm/postgresql";
 import { canSeeAccount, noSuchAccount } from "../core/caller-rules.ts";
 import { isUuid } from "../core/uuid.ts";
 
-/** Returns the account's id where it exists and the caller may see it. @throws GatewayError NOT_FOUND otherwise */
+/**
+ * Returns the account's id if it exists and the caller may see it.
+ *
+ * @throws GatewayError NOT_FOUND otherwise
+ */
 export type RequireAccount = (
   accountId: string,
   context: Pick<HandlerContext, "values">,
@@ -28,7 +32,7 @@ export interface WebhookServiceOptions {
   readonly orm: MikroORM;
   readonly pool: Pool;
   readonly secrets: Secrets;
-  /** Whether there is such an account. The account room knows. */
+  /** Whether there is such an account, as the account room reports. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** Checks the second proof of a session. */
   readonly requireStepUp: RequireStepUp;

@@ -20,7 +20,7 @@ import { WebhookAttemptEntity, WebhookEventEntity } from "./entity.ts";
 
 type DeliveryRpcs = Pick<WebhookRpcs, "listDeliveries" | "getDelivery">;
 
-/** How many attempts are shown, the newest. */
+/** Maximum number of attempts that are shown, the newest. */
 const shownAttemptsMax = 100;
 
 /** Creates the delivery RPCs. */
@@ -72,7 +72,7 @@ export async function findDelivery(
   return row;
 }
 
-/** Reads a delivery of any account; `undefined`: there is none of that id. */
+/** Reads a delivery of any account; undefined if there is none with that id. */
 export async function readDelivery(
   { pool }: WebhookServiceOptions,
   id: string,
@@ -106,7 +106,11 @@ function filterOf(
   return { where: where.join(" and "), values };
 }
 
-/** The id of the receiver with an origin. @throws GatewayError INVALID_REQUEST where the text is no origin */
+/**
+ * The id of the receiver with an origin.
+ *
+ * @throws GatewayError INVALID_REQUEST if the text is no origin
+ */
 export function endpointOf(accountId: string, origin: string): string {
   return endpointIdOf(accountId, originOf(origin));
 }

@@ -1,6 +1,7 @@
 /**
- * SQL of deliveries. Of the dispatcher: finds receivers with due deliveries, claims deliveries, records attempts, in one
- * round trip each, under locks. Of the RPCs: lists deliveries, filtered by what three tables say.
+ * SQL of deliveries. For the dispatcher: finds receivers with due deliveries, claims deliveries and
+ * records attempts, in one round trip each, under locks. For the RPCs: lists deliveries with
+ * filters over three tables.
  */
 import { create } from "@bufbuild/protobuf";
 import { type Duration, durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
@@ -32,9 +33,9 @@ import { isRotatingSql, type SecretRow } from "./secrets.ts";
 export type DueRow = RowOf<typeof WebhookDeliveryEntity, "endpoint_id" | "account_id">;
 
 /**
- * A delivery that this process has claimed, with its event and its account's secret. `attempts`: the number of this
- * attempt. `series`: its position in the retry schedule, from 1. `sealed`: null where the account has no secret yet.
- * `is_probe`: it probes a receiver whose breaker is open.
+ * A delivery that this process has claimed, with its event and its account's secret. `attempts`:
+ * the number of this attempt. `series`: its position in the retry schedule, from 1. `sealed`: null
+ * if the account has no secret yet. `is_probe`: it probes a receiver whose breaker is open.
  */
 export type ClaimedRow = DueRow &
   RowOf<typeof WebhookDeliveryEntity, "id" | "attempts" | "series"> &
@@ -77,12 +78,13 @@ const isTooSoon = `delivery.kind = 1 and exists (
     and sent.end_time > now() - interval '${webhookProgressMs} ms')`;
 
 /**
- * Claims deliveries. $1: receivers, $2: how many of each, $3: the lease in milliseconds.
+ * Claims deliveries. $1: receivers, $2: number for each, $3: the lease in milliseconds.
  *
- * A receiver whose breaker is open is probed with one delivery, by one process: a probe postpones the next one.
- * Urgent deliveries ignore the breaker. Of a task with a delivery under way none is claimed, also not where another
- * process has just claimed it: the task's next delivery is only enqueued or freed by a transaction that waited for the
- * first, and a unique index would refuse it.
+ * A receiver whose breaker is open is probed with one delivery, by one process: a probe postpones
+ * the next one. Urgent deliveries ignore the breaker. If a delivery of a task is in progress, no
+ * other of that task is claimed, also if another process has just claimed it. The task's next
+ * delivery is only enqueued or released by a transaction that waited for the first, and a unique
+ * index would refuse it.
  */
 export const claimStatement = {
   name: "webhook_claim",
@@ -133,8 +135,10 @@ export const claimStatement = {
       coalesce(secret.is_promoted, true) as is_promoted, coalesce(${isRotatingSql}, false) as is_rotating`,
 } as const;
 
-/** Records the attempt, and updates its delivery unless another process has claimed that since. $1: id, $2: number,
- * $3: state, $4: the pause in milliseconds, $5 to $14: the attempt. */
+/**
+ * Records the attempt, and updates its delivery unless another process has claimed that since. $1:
+ * id, $2: number, $3: state, $4: the pause in milliseconds, $5 to $14: the attempt.
+ */
 const recordSql = `
   ended as (
     update webhook_delivery set state = $3::smallint, due = now() + $4::bigint * interval '1 ms', lease_until = null,
@@ -212,7 +216,10 @@ export async function recoverLost(pool: Pool): Promise<readonly DueRow[]> {
   return (await pool.query<DueRow>(recoverSql)).rows;
 }
 
-/** Gives a claimed delivery back without an attempt. $1: id, $2: number, $3: the pause in milliseconds. */
+/**
+ * Reschedules a claimed delivery without an attempt. $1: id, $2: number, $3: the pause in
+ * milliseconds.
+ */
 export const returnSql = `update webhook_delivery set state = 1, lease_until = null,
     attempts = attempts - 1, series = series - 1, due = now() + $3 * interval '1 ms'
   where id = $1 and attempts = $2 and state = 2`;

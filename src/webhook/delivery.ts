@@ -18,11 +18,11 @@ import {
 import type { Secrets } from "./secrets.ts";
 import { signatureHeaders, type SigningSecrets } from "./signature.ts";
 
-/** How often a failed write is retried, and the pause between, in milliseconds. */
+/** Maximum number of attempts of a failed write, and the pause between them in milliseconds. */
 const recordTriesMax = 12;
 const recordPauseMs = 500;
 
-/** The pause before a delivery that could not be signed is tried again, in milliseconds. */
+/** The pause before a delivery that could not be signed is retried. */
 const unsignedPauseMs = 60_000;
 
 const states = { pending: 1, delivered: 3, failed: 4 } as const;
@@ -119,7 +119,10 @@ export class Deliverer {
   }
 }
 
-/** How an outcome counts for the receiver's breaker. 410 concerns one address, not its whole origin. */
+/**
+ * The effect of an outcome on the receiver's breaker. 410 concerns one address, not its whole
+ * origin.
+ */
 function effectOf(outcome: AttemptOutcome): keyof typeof recordStatements {
   if (outcome === AttemptOutcome.DELIVERED) return "success";
   return outcome === AttemptOutcome.GONE ? "neutral" : "failure";
@@ -148,21 +151,21 @@ function recordValues(
 /** Options of a dispatcher. */
 export interface DispatcherOptions {
   readonly pool: Pool;
-  /** The database's address, where notices are heard. Contains a password. */
+  /** The database's address, for notifications. Contains a password. */
   readonly url: DatabaseAddress;
   readonly client: GuardedClient;
   readonly secrets: Secrets;
-  /** Called with every attempt that has ended, when it is written down. Default: nothing. */
+  /** Called with every ended attempt once it is recorded. Does nothing by default. */
   readonly onAttempt?: (finished: Finished) => void;
-  /** Logs what an operator should know, without secrets. Default: nothing. */
+  /** Logs a warning for operators, without secrets. Does nothing by default. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Default: those of the limits. */
+  /** The values of limits.ts by default. */
   readonly slots?: Partial<SlotLimits>;
-  /** In milliseconds. Default: those of the limits. */
+  /** In milliseconds. The values of limits.ts by default. */
   readonly timings?: Partial<DispatcherTimings>;
-  /** From 0 to below 1; decides jitter. Default: `Math.random`. */
+  /** From 0 to below 1; decides jitter. `Math.random` by default. */
   readonly random?: () => number;
-  /** Called at failpoints, where tests kill the process. Default: nothing. */
+  /** Called at failpoints, where tests kill the process. Does nothing by default. */
   readonly failpoint?: (point: DispatchFailpoint) => void;
 }
 
@@ -205,23 +208,23 @@ interface Message {
 interface AttemptResult {
   readonly startTime: Date;
   readonly outcome: AttemptOutcome;
-  /** 0: there was no answer. */
+  /** The HTTP status; 0 if there was no answer. */
   readonly status: number;
   readonly addressClass: AddressClass;
   readonly times: GuardedTimes;
   /** The beginning of the answer's body. */
   readonly answer: Buffer;
-  /** The receiver's `retry-after`, in milliseconds; 0: none. */
+  /** The receiver's `retry-after`; 0 if absent. */
   readonly retryAfterMs: number;
 }
 
-/** How to send a message. */
+/** Options of an attempt. */
 interface AttemptOptions {
   readonly client: GuardedClient;
   readonly secrets: SigningSecrets;
   /** The time of the attempt. */
   readonly time: Date;
-  /** How long the receiver may take, in milliseconds. */
+  /** Maximum time the receiver may take. */
   readonly answerMs: number;
 }
 

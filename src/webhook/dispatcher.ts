@@ -1,13 +1,14 @@
 /**
- * Sends what is due. A database row is the message: a dispatcher claims it under a lease by the database's clock,
- * sends it, and writes down the result. A process that dies in between loses its lease and another one sends. So every
- * end of a task arrives at least once.
+ * Sends due deliveries. A database row is the message: a dispatcher claims it under a lease by the
+ * database's clock, sends it, and records the result. If a process dies in between, its lease
+ * expires and another process sends. So every end of a task is delivered at least once.
  *
- * Rejected: pg-boss 12.35.0. Each slot is a worker, and each notice wakes all of them: 500 slots made 500 statements
- * for one event, and 990 a second when idle. Its limit for a group does not know how a receiver answers, nor an account
- * beside it: with 4 for each, receivers that hang took all slots; with 1, forty events for one receiver took 5.5 s. Its
- * retries are fixed or exponential, ours a list with `retry-after`, and an open breaker would use them up. All figures:
- * docs/performance.md.
+ * Rejected: pg-boss 12.35.0. Each slot is a worker, and each notification wakes all of them: 500
+ * slots made 500 statements for one event, and 990 a second when idle. Its limit for a group
+ * considers neither a receiver's health nor the account. With 4 for each, receivers that hang used
+ * all slots; with 1, forty events for one receiver took 5.5 s. Its retries are fixed or
+ * exponential; here they are a list with `retry-after`, and an open breaker would use up its
+ * retries. All figures: docs/performance.md.
  */
 import type { Pool } from "pg";
 import {
@@ -44,16 +45,16 @@ import {
 /** Sends webhooks from {@link start} to {@link stop}. */
 export interface Dispatcher {
   start(): Promise<void>;
-  /** Takes nothing more, and waits for what is under way: one attempt at most. */
+  /** Claims no more deliveries, and waits for those in progress: one attempt at most. */
   stop(): Promise<void>;
-  /** How many are being sent by this process. */
+  /** Number of deliveries that this process is sending. */
   readonly underWay: () => number;
 }
 
-/** How many receivers one page of a scan has. */
+/** Number of receivers on one page of a scan. */
 const scanPage = 500;
 
-/** Makes a dispatcher. Every process may run one. */
+/** Creates a dispatcher. Every process may run one. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   return new RunningDispatcher(options);
 }
@@ -158,7 +159,7 @@ class RunningDispatcher implements Dispatcher {
         left.set(row.endpoint_id, (left.get(row.endpoint_id) ?? 0) - 1);
         this.#send(row, claimStartMs);
       }
-      // Who used all its slots may have more.
+      // A receiver that used all its slots may have more due deliveries.
       for (const [endpointId, slots] of left) {
         if (slots <= 0) this.#ready.set(endpointId, accounts.get(endpointId) ?? "");
       }

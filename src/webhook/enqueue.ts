@@ -9,7 +9,7 @@ import { EventKind, type EventKindValue } from "./schedule.ts";
 
 /** An event for a receiver. */
 export interface WebhookEvent extends Omit<WebhookPayload, "facts" | "time"> {
-  /** When it happened. Default: now, by the database's clock. */
+  /** Time of the event. Now by default, by the database's clock. */
   readonly time?: Date | undefined;
   readonly accountId: string;
   /** A UUID. The events of a task go out one by one, in the order they were enqueued. */
@@ -63,13 +63,13 @@ interface TaskEventsRow {
 }
 
 /**
- * Enqueues an event in an open transaction: it is sent as soon as that commits. Call it under the lock that orders the
- * task's changes: the lock also orders its events.
+ * Enqueues an event in an open transaction: it is sent as soon as that commits. Call it under the
+ * lock that orders the task's changes: the lock also orders its events.
  *
- * Progress that is not higher than before, and any event after the end, is not enqueued. Pending older progress of the
- * task is dropped.
+ * Progress that is not higher than before, and any event after the end, is not enqueued. Pending
+ * older progress of the task is dropped.
  *
- * @returns the delivery's id; `undefined` where nothing was enqueued.
+ * @returns the delivery's id; undefined if nothing was enqueued.
  */
 export async function enqueueWebhook(
   transaction: Transaction,
@@ -145,7 +145,7 @@ function rowOf(
     kind,
     numbers[event.status],
     event.progress,
-    // As in the payload, so that it is found by what its receiver got.
+    // As in the payload, so that a search with the received id finds it.
     safeText(event.callbackId),
     url,
     bytes.toString("hex"),

@@ -1,4 +1,6 @@
-/** What the webhook room keeps. The columns are explained in `src/db/migration/0001-baseline/webhook.sql`. */
+/**
+ * Tables of the webhook room. `src/db/migration/0001-baseline/webhook.sql` explains the columns.
+ */
 import { defineEntity, p } from "@mikro-orm/core";
 
 /** An account's signing secrets, sealed. */
@@ -20,7 +22,7 @@ export const WebhookSecretEntity = defineEntity({
   ],
 });
 
-/** What happened, with the bytes that are sent. */
+/** An event, with the bytes that are sent. */
 export const WebhookEventEntity = defineEntity({
   name: "WebhookEventEntity",
   tableName: "webhook_event",
@@ -103,7 +105,7 @@ export const WebhookDeliveryEntity = defineEntity({
   ],
 });
 
-/** One try of a delivery. */
+/** One attempt of a delivery. */
 export const WebhookAttemptEntity = defineEntity({
   name: "WebhookAttemptEntity",
   tableName: "webhook_attempt",

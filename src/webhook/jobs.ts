@@ -18,7 +18,7 @@ interface WebhookStats {
 /** The database, and the reports of {@link createWebhookJobs}. */
 interface WebhookJobsOptions {
   readonly pool: Pool;
-  /** Logs what an operator should know, without secrets. Default: nothing. */
+  /** Logs a warning for operators, without secrets. Does nothing by default. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -32,19 +32,19 @@ interface WebhookJobs extends PeriodicJobs {
   count(): Promise<WebhookStats>;
 }
 
-/** How often old events are deleted, in milliseconds. */
+/** Interval at which old events are deleted. */
 const expireEveryMs = 10 * 60 * 1_000;
 
-/** How often deliveries are counted, in milliseconds. */
+/** Interval at which deliveries are counted. */
 const countEveryMs = 15_000;
 
-/** How many events one statement deletes: a long one would hold up others. */
+/** Number of events that one statement deletes: a long statement would delay others. */
 const batch = 1_000;
 
 /**
- * Attempts and delivery go with their event. What is still to be sent stays, however old, unless its receiver is dead. An
- * id begins with a time too, by which old events are found; but the database's clock may have been wrong then. $1: the
- * first id to keep, $2: the age in milliseconds.
+ * Attempts and delivery are deleted with their event. Unsent deliveries stay at any age, unless
+ * their receiver is dead. An id begins with a time too, by which old events are found; but the
+ * database's clock may have been wrong then. $1: the first id to keep, $2: the age in milliseconds.
  */
 const expireSql = `
   with old as (

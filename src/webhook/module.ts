@@ -1,4 +1,7 @@
-/** Puts the webhook room together: its service for any process with the database, its sending for a server. */
+/**
+ * Connects the parts of the webhook room: its service for any process with the database, its
+ * sending for a server.
+ */
 import { readFileSync } from "node:fs";
 import { rootCertificates } from "node:tls";
 import type { Logger } from "pino";
@@ -24,8 +27,8 @@ export interface WebhookOptions {
   /** The master key, read at its first use. */
   readonly masterKey: () => Uint8Array;
   /**
-   * Called before a secret is created. Rejects if the master key is not that of the database. Default:
-   * no check, for a process that has checked its key.
+   * Called before a secret is created. Rejects if the master key is not the key of the database. No
+   * check by default, for a process that has checked its key.
    */
   readonly requireMasterKey?: () => Promise<void>;
 }

@@ -5,7 +5,7 @@ import { type Json, safeText, safeValue, writeSafe } from "./safe-json.ts";
 /** The documented values of `status`. */
 export const webhookStatuses = ["progress", "completed", "failed", "cancelled"] as const;
 
-/** One of them. */
+/** A status of a webhook. */
 export type WebhookStatus = (typeof webhookStatuses)[number];
 
 /** The content of a webhook. */
@@ -16,23 +16,25 @@ export interface WebhookPayload {
   /** 0 to 100. */
   readonly progress: number;
   readonly resultUrl: string | null;
-  /** The text result; `null` where it would make the body too long. */
+  /** The text result; null if it would make the body too long. */
   readonly resultContent: string | null;
-  /** A message for people; cut where it is very long. */
+  /** A message for people; truncated if it is very long. */
   readonly error: string | null;
   /** A stable code. */
   readonly errorCode: string | null;
   readonly usage: WebhookUsage;
-  /** When the event happened. */
+  /** Time of the event. */
   readonly time: Date;
   /** The members that `external_data` always has. */
   readonly facts: WebhookFacts;
-  /** Further members of `external_data`, such as the vendor's own reply. Left out where they would make the body too long.
-   * Default: none. */
+  /**
+   * Further members of `external_data`, such as the vendor's reply. Omitted if they would make the
+   * body too long. None by default.
+   */
   readonly extra?: { readonly [name: string]: Json | undefined };
 }
 
-/** Token usage in whole numbers; zero where it is not known. */
+/** Token usage in whole numbers; zero if it is unknown. */
 export interface WebhookUsage {
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -55,11 +57,17 @@ export interface WebhookFacts {
 export interface FrozenPayload {
   /** The bytes that are signed and sent, at most `webhookBodyBytesMax`. */
   readonly bytes: Buffer;
-  /** Whether a text was changed, moved or left out; `external_data.result_altered` says so too. */
+  /**
+   * Whether a text was changed, moved or omitted; `external_data.result_altered` has the same
+   * value.
+   */
   readonly isResultAltered: boolean;
 }
 
-/** Tried one after the other where a body is too long. Members that a poll of the task also has are dropped first. */
+/**
+ * Applied in this order while a body is too long. Members that a poll of the task also returns are
+ * dropped first.
+ */
 const shortenings: readonly ((payload: WebhookPayload) => WebhookPayload)[] = [
   (payload) => payload,
   (payload) => ({ ...payload, resultContent: null }),

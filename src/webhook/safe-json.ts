@@ -1,10 +1,10 @@
 /**
- * JSON that survives a round trip: a receiver in any language that parses it and writes it again (compact, non-ASCII
- * unescaped) gets the same bytes, so that a signature over either is the same.
+ * JSON that survives a round trip. A receiver in any language that parses it and writes it again
+ * (compact, non-ASCII unescaped) gets the same bytes, so that a signature over either is the same.
  *
- * Values that other writers would change are avoided: unsorted members (Go, Rust and `sort_keys` sort), numbers that are
- * no safe integers, empty objects (PHP turns them into lists), control characters, U+2028 and U+2029, lone surrogates,
- * deep nesting.
+ * Values that other writers would change are avoided: unsorted members (Go, Rust and `sort_keys`
+ * sort), numbers that are no safe integers, empty objects (PHP turns them into lists), control
+ * characters, U+2028 and U+2029, lone surrogates, deep nesting.
  */
 
 /** A value of JSON. */
@@ -19,11 +19,11 @@ export type Json =
 /** A value made safe. */
 export interface SafeValue {
   readonly value: Json;
-  /** Whether it says anything else than the value that was given. */
+  /** Whether it differs from the given value. */
   readonly isAltered: boolean;
 }
 
-/** How deep a payload may nest: the outermost object is level 1. */
+/** Maximum depth of a payload: the outermost object is level 1. */
 const depthMax = 8;
 
 /** Names that no language mistakes for an index, a prototype, or an empty key. */
@@ -36,16 +36,17 @@ const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
 const lineSeparators = /[\u2028\u2029]/g;
 
 /**
- * Makes a text safe: well-formed, without control characters; the line separators of Unicode become line feeds.
+ * Makes a text safe: well-formed, without control characters; the line separators of Unicode become
+ * line feeds.
  */
 export function safeText(text: string): string {
   return text.toWellFormed().replace(controls, "").replace(lineSeparators, "\n");
 }
 
 /**
- * Makes a value safe. Members are sorted by their names' code units; those whose names are not safe, or whose
- * value is `undefined`, are left out; other numbers than safe integers become strings, empty objects `null`,
- * and what lies deeper than {@link depthMax} its JSON as a string.
+ * Makes a value safe. Members are sorted by their names' code units. Members with an unsafe name or
+ * an undefined value are omitted. Numbers other than safe integers become strings, and empty
+ * objects null. Values deeper than {@link depthMax} become their JSON as a string.
  */
 export function safeValue(value: Json, depth = 1): SafeValue {
   if (typeof value === "string") return changed(value, safeText(value));

@@ -1,17 +1,23 @@
-/** When deliveries are sent: the retry schedule, the classification of attempts, and the slots of concurrent deliveries. Pure. */
+/**
+ * The retry schedule of deliveries, the classification of attempts, and the slots of concurrent
+ * deliveries. Pure.
+ */
 import { AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 
 /** The kinds of events, as the database stores them. */
 export const EventKind = { PROGRESS: 1, TERMINAL: 2, TEST: 3 } as const;
 
-/** One of {@link EventKind}. */
+/** A value of {@link EventKind}. */
 export type EventKindValue = (typeof EventKind)[keyof typeof EventKind];
 
 const second = 1_000;
 const minute = 60 * second;
 const hour = 60 * minute;
 
-/** The pause after each failed attempt, in milliseconds: 14 attempts in 72 hours. The last attempt has no pause. */
+/**
+ * The pause after each failed attempt in milliseconds: 14 attempts in 72 hours. The last attempt
+ * has no pause.
+ */
 export const retryPausesMs: readonly number[] = [
   5 * second,
   30 * second,
@@ -31,7 +37,7 @@ export const retryPausesMs: readonly number[] = [
 /** The jitter of a pause, as a share of it: deliveries that failed together do not return together. */
 const jitter = 0.2;
 
-/** The longest `retry-after` that is honoured, in milliseconds. */
+/** The longest `retry-after` that is honoured. */
 const retryAfterMsMax = hour;
 
 /** An attempt that has ended. */
@@ -40,7 +46,7 @@ export interface EndedAttempt {
   /** Its position in the schedule, from 1. */
   readonly series: number;
   readonly outcome: AttemptOutcome;
-  /** The receiver's `retry-after`, in milliseconds; 0: none. */
+  /** The receiver's `retry-after`; 0 if absent. */
   readonly retryAfterMs: number;
 }
 
@@ -67,7 +73,7 @@ export function classifyAttempt(
   return { state: "pending", pauseMs: Math.round(Math.max(pauseMs * spread, asked)) };
 }
 
-/** Reads `retry-after`, in milliseconds; 0 where it is missing or invalid. */
+/** Reads `retry-after`, in milliseconds; 0 if it is missing or invalid. */
 export function readRetryAfter(header: unknown, now: Date): number {
   if (typeof header !== "string") return 0;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * second;
@@ -92,7 +98,7 @@ export function outcomeOf(status: number): AttemptOutcome {
  * failure. With a fixed share of 4 and a hundred slots, sixty receivers that hang would still take them all.
  */
 
-/** How many deliveries may be under way at once. */
+/** Maximum numbers of concurrent deliveries. */
 export interface SlotLimits {
   /** In this process. */
   readonly node: number;
@@ -104,30 +110,30 @@ export interface SlotLimits {
   readonly suspectShare: number;
   /** The share for these and for receivers of which nothing is known, 0 to 1. */
   readonly unprovenShare: number;
-  /** How long a delivery may be under way before its receiver is suspect, in milliseconds. */
+  /** Duration of a delivery after which its receiver is suspect. */
   readonly slowMs: number;
 }
 
 interface Endpoint {
   readonly accountId: string;
-  /** When each delivery under way began, oldest first. */
+  /** Start times of the deliveries in progress, oldest first. */
   readonly startsMs: Set<{ readonly atMs: number }>;
-  /** How many may be under way. */
+  /** Maximum number of deliveries in progress. */
   window: number;
-  /** How the last one ended. */
+  /** The outcome class of the last delivery. */
   reputation: Reputation;
 }
 
 /** The reputation of a receiver: it answers, it is unknown, or it failed or is slow. */
 type Reputation = "proven" | "new" | "suspect";
 
-/** One delivery under way. */
+/** One delivery in progress. */
 export interface Slot {
   /** Frees the slot. @param isGood whether the receiver accepted the delivery */
   end(isGood: boolean): void;
 }
 
-/** How many receivers are remembered while nothing is under way to them. */
+/** Maximum number of idle receivers whose state is stored. */
 const idleMax = 10_000;
 
 /** The slots of one process. */
@@ -142,14 +148,14 @@ export class Slots {
     this.#limits = limits;
   }
 
-  /** How many are under way. */
+  /** Number of deliveries in progress. */
   get used(): number {
     return this.#used;
   }
 
   /**
-   * Plans how many deliveries each receiver may begin, in the order given, until no slot is free. Receivers without a
-   * slot are left out. Call {@link begin} before the next plan.
+   * Plans how many deliveries each receiver may begin, in the given order, until no slot is free.
+   * Receivers without a slot are omitted. Call {@link begin} before the next plan.
    *
    * @param ready receivers that have something to send, with their accounts
    */
@@ -177,7 +183,7 @@ export class Slots {
       ofAccounts.set(accountId, ofAccount + slots);
       free -= slots;
       if (reputation !== "proven") freeOf.new -= slots;
-      // Suspects are among the unproven, so they never have more than is left for these.
+      // Suspects are among the unproven, so their number never exceeds the rest for these.
       freeOf.suspect = Math.min(
         freeOf.suspect - (reputation === "suspect" ? slots : 0),
         freeOf.new,
@@ -214,7 +220,7 @@ export class Slots {
     this.#used--;
   }
 
-  /** How many may still begin to receivers that are not proven. */
+  /** Number of further deliveries that may begin to unproven receivers. */
   #freeOf(nowMs: number): Record<"new" | "suspect", number> {
     const used = { proven: 0, new: 0, suspect: 0 };
     for (const endpoint of this.#busy)

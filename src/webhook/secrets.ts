@@ -17,19 +17,23 @@ export type SecretRow = RowOf<typeof WebhookSecretEntity, "sealed" | "previous" 
 /** An account's secrets at this moment. */
 export interface AccountSecrets extends SigningSecrets {
   readonly isPromoted: boolean;
-  /** `undefined`: there is no rotation. */
+  /** Undefined if there is no rotation. */
   readonly rotationEndTime: Date | undefined;
 }
 
 /** The secrets of all accounts. */
 export interface Secrets {
-  /** Reads the secrets; generates one where there is none, exactly once. @throws GatewayError where they cannot be opened */
+  /**
+   * Reads the secrets; generates one if there is none, exactly once.
+   *
+   * @throws GatewayError if they cannot be opened
+   */
   get(accountId: string): Promise<AccountSecrets>;
-  /** Generates a new secret beside the current one: RotateSecret of the contract. */
+  /** Generates a new secret in addition to the current one: RotateSecret of the contract. */
   rotate(accountId: string): Promise<AccountSecrets>;
   /** Makes the new secret the current one: PromoteSecret of the contract. */
   promote(accountId: string, dropOld: boolean): Promise<AccountSecrets>;
-  /** Opens a row that another query has read; `undefined`: it was sealed with another master key. */
+  /** Opens a row of another query; undefined if it was sealed with another master key. */
   open(accountId: string, row: SecretRow): SigningSecrets | undefined;
 }
 
@@ -53,7 +57,7 @@ const sql = {
 
 type StoredRow = SecretRow & RowOf<typeof WebhookSecretEntity, "rotate_time">;
 
-/** The sealing context of secrets, beside their account. */
+/** The sealing context of secrets, in addition to their account. */
 const context = Buffer.from("webhook secret");
 
 const purpose = "webhook";
@@ -74,8 +78,8 @@ export interface SecretsOptions {
   /** The master key, 32 bytes; read at its first use. */
   readonly masterKey: () => Uint8Array;
   /**
-   * Called before a secret is created. Rejects if the master key is not that of the database. Default:
-   * no check, for a process that has checked its key.
+   * Called before a secret is created. Rejects if the master key is not the key of the database. No
+   * check by default, for a process that has checked its key.
    */
   readonly requireMasterKey?: () => Promise<void>;
 }

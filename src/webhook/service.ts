@@ -53,7 +53,7 @@ type EndpointRow = InferEntity<typeof WebhookEndpointEntity>;
 /** `webhook_delivery.state` of a delivery that waits. */
 const pending = 1;
 
-/** What closes the breaker. */
+/** The values that close the breaker. */
 const healthy = {
   failures: 0,
   probes: 0,
@@ -237,7 +237,7 @@ const sql = {
     select (select count(*)::int from again) as count, (select count(*) from told) as told`,
 } as const;
 
-/** Without a status the payload tells of a success. */
+/** Without a status the payload means success. */
 const statusWords = new Map<WebhookStatus, StatusWord>([
   [WebhookStatus.PROGRESS, "progress"],
   [WebhookStatus.COMPLETED, "completed"],

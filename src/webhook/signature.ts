@@ -1,6 +1,7 @@
 /**
- * Signs webhooks in two ways at once: the specification's (HMAC of the body in a header of its own), and that
- * of Standard Webhooks, whose libraries then verify them unchanged, with id and time under the signature.
+ * Signs webhooks in two ways at once: the specification's (HMAC of the body in a separate header),
+ * and that of Standard Webhooks, with id and time under the signature. Libraries for the latter
+ * verify the webhooks unchanged.
  */
 import { createHmac, randomBytes } from "node:crypto";
 
@@ -11,8 +12,10 @@ const prefix = "whsec_";
 export interface SigningSecrets {
   /** Signs `X-AI-Service-Signature`. */
   readonly current: string;
-  /** The other one during a rotation, new or old; `webhook-signature` carries both. `undefined`: there is no
-   * rotation. */
+  /**
+   * The other secret during a rotation, new or old; `webhook-signature` contains both signatures.
+   * Undefined if there is no rotation.
+   */
   readonly other: string | undefined;
 }
 
@@ -31,8 +34,8 @@ export function newSecret(): string {
 }
 
 /**
- * The signature headers of a webhook. The HMAC key of `X-AI-Service-Signature` is the whole secret as UTF-8, that of
- * `webhook-signature` its decoded bytes, as each specification says.
+ * The signature headers of a webhook. The HMAC key of `X-AI-Service-Signature` is the whole secret
+ * as UTF-8; the key of `webhook-signature` is its decoded bytes, as each specification defines.
  */
 export function signatureHeaders(
   { eventId, body, time }: SignedMessage,
