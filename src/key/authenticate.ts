@@ -1,10 +1,10 @@
 /**
- * Checks API keys: from memory where that is safe, otherwise in the database.
+ * Checks API keys: from memory if that is safe, otherwise in the database.
  *
- * Cached results count only while the change feed is current, so that a key disabled anywhere is refused here
- * within a second (R-AUTH-3). A process that lost the feed queries the database every time. A result queried before
- * a change is not cached after it, since it may be older. A change of an account counts as a change of all its
- * keys. A key that expires is cached until then.
+ * Cached results are used only while the change feed is current, so that a key disabled anywhere is
+ * refused here within a second (R-AUTH-3). A process that lost the feed queries the database every
+ * time. A result queried before a change is not cached after it, since it may be older. A change of
+ * an account counts as a change of all its keys. A key with an expiry is cached until then.
  */
 import type { Pool } from "pg";
 import type { Authenticate, KeyCaller, RefusedKey } from "../core/caller.ts";
@@ -16,15 +16,15 @@ import { lookUpKey, type Verdict } from "./look-up.ts";
 import { digestSecret, isSecret } from "./secret.ts";
 import { VerdictCache } from "./verdict-cache.ts";
 
-/** Cache time of accepted keys, in milliseconds. */
+/** Cache time of accepted keys. */
 const acceptedTtlMs = 30_000;
 
-/** Cache time of refused keys, in milliseconds. */
+/** Cache time of refused keys. */
 const refusedTtlMs = 5_000;
 
 /**
- * Cache size for accepted keys; each model in a key's list counts as one more. About 25 MB where every key has its
- * own account.
+ * Cache size for accepted keys; each model in a key's list counts as one more. About 25 MB if every
+ * key has a separate account.
  */
 const acceptedWeightMax = 50_000;
 
@@ -34,7 +34,7 @@ const refusedWeightMax = 10_000;
 /** Most concurrent database look-ups; more would only run into their timeout. */
 const lookUpsMax = 5_000;
 
-/** Why a key is refused. Callers never learn it (R-AUTH-2). */
+/** The reason why a key is refused. Callers never receive it (R-AUTH-2). */
 type RefusalReason = "unknown" | RefusedKey["reason"];
 
 /** Options of {@link createAuthenticator}. */
@@ -50,7 +50,7 @@ export interface AuthenticatorOptions {
   readonly warn: (message: string, fields: object) => void;
   /** Counts refusals by their true reason. A text that does not look like a key is `unknown`. */
   readonly onRefused: (reason: RefusalReason) => void;
-  /** A monotonic clock in milliseconds. Default: `performance.now()`. */
+  /** A monotonic clock in milliseconds. `performance.now()` by default. */
   readonly clock?: () => number;
 }
 
@@ -69,7 +69,7 @@ export interface AuthenticatorStats {
 
 /** Checks API keys. */
 export interface Authenticator {
-  /** @throws GatewayError SERVICE_UNAVAILABLE within 1 s where the database does not answer */
+  /** @throws GatewayError SERVICE_UNAVAILABLE within 1 s if the database does not answer */
   readonly authenticate: Authenticate;
   /** Starts to follow changes and to write key usage times; until then nothing is cached. Never rejects. */
   start(): Promise<void>;
@@ -227,7 +227,7 @@ class KeyChecker {
     }
   }
 
-  /** Reports the true reason for the audit; the caller does not learn it (R-AUTH-2). */
+  /** Reports the true reason for the audit; the caller does not receive it (R-AUTH-2). */
   #tell(verdict: Verdict): void {
     if (verdict.kind !== "refused" || verdict.key === undefined) return;
     const { keyId, reason } = verdict.key;

@@ -1,32 +1,33 @@
 /**
- * Reports which keys and accounts changed, within a bounded time, or that it does not know.
+ * Reports changed keys and accounts within a bounded time, or that changes may have been missed.
  *
- * It uses two mechanisms on its own connection. Notifications (LISTEN) arrive within milliseconds. A poll of the
- * changes of the last 10 s is the heartbeat that proves the connection alive, and replaces notifications that do
- * not get through (connection poolers, disabled triggers). The poll has no cursor: a cursor could pass a row whose
- * transaction was slow and committed behind it. Instead each poll reads the whole window again, and repetition is
- * harmless. Transactions longer than the window rely on the notification, which is sent at commit.
+ * It uses two mechanisms on a separate connection. Notifications (LISTEN) arrive within
+ * milliseconds. A poll of the changes of the last 10 s is the heartbeat that proves the connection
+ * alive, and replaces notifications that do not arrive (connection poolers, disabled triggers). The
+ * poll has no cursor: a cursor could pass a row whose transaction was slow and committed behind it.
+ * Instead each poll reads the whole window again, and repetition is harmless. Transactions longer
+ * than the window rely on the notification, which is sent at commit.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
 import { type DatabaseAddress, toServer } from "../db/pool/server.ts";
 
-/** Pause after a heartbeat, in milliseconds. */
+/** Pause after a heartbeat. */
 const heartbeatMs = 300;
 
 /**
- * Longest age of the last heartbeat, in milliseconds. It allows for a heartbeat and the delays of a busy process,
+ * Maximum age of the last heartbeat. It allows for a heartbeat and the delays of a busy process,
  * and is well under the second within which a disabled key is refused everywhere (R-AUTH-3).
  */
 const proofMsMax = 800;
 
-/** Timeout of a connection attempt or heartbeat, in milliseconds. */
+/** Timeout of a connection attempt or heartbeat. */
 const answerTimeoutMs = 2_000;
 
-/** Pause before the next connection attempt, in milliseconds. */
+/** Pause before the next connection attempt. */
 const reconnectMs = 200;
 
-/** Timeout for closing the connection, in milliseconds. */
+/** Timeout for closing the connection. */
 const endTimeoutMs = 500;
 
 /** More changes than this in one window count as a change of everything. */
@@ -51,14 +52,15 @@ export interface ChangeFeedOptions {
   /** Database URL. Contains a password: never log it. */
   readonly url: DatabaseAddress;
   /**
-   * Called with the id of a key or account that was created, changed or deleted. It does not say which of the two.
+   * Called with the id of a key or account that was created, changed or deleted. The kind of the id
+   * is not reported.
    */
   readonly onChange: (id: string) => void;
-  /** Called where changes may have been missed, so that anything may have changed. */
+  /** Called if changes may have been missed, so that anything may have changed. */
   readonly onGap: () => void;
   /** Logs a lost connection once, and again only after it was restored. */
   readonly warn: (message: string, fields: object) => void;
-  /** A monotonic clock in milliseconds. Default: `performance.now()`. */
+  /** A monotonic clock in milliseconds. `performance.now()` by default. */
   readonly clock?: () => number;
 }
 

@@ -18,9 +18,13 @@ import { noSuchKey } from "./state.ts";
 
 /** The encrypted copies of all keys. */
 export interface KeyCopies {
-  /** Encrypts a key for storage; `undefined` where no copies are kept, or not for this account. */
+  /** Encrypts a key for storage; undefined if no copies are stored, or not for this account. */
   seal(accountId: string, keyId: string, secret: string): Promise<Buffer | undefined>;
-  /** Decrypts a key; `undefined` where no copy exists. @throws GatewayError where decryption fails */
+  /**
+   * Decrypts a key; undefined if no copy exists.
+   *
+   * @throws GatewayError if decryption fails
+   */
   open(accountId: string, keyId: string): Promise<string | undefined>;
   /** Returns the keys that have a copy. */
   keptOf(keyIds: readonly string[]): Promise<ReadonlySet<string>>;
@@ -33,11 +37,11 @@ interface KeyCopiesOptions {
   readonly pool: Pool;
   /** Returns the 32-byte master key; called on first use. */
   readonly masterKey: () => Uint8Array;
-  /** Whether the operator wants copies. */
+  /** Whether the operator has enabled copies. */
   readonly isOn: boolean;
   /**
-   * Whether this is certainly the gateway's master key. Where it is not, as in a shell without UAS_MASTER_KEY,
-   * nothing is encrypted before a gateway has recorded its key.
+   * Whether this is certainly the gateway's master key. If not, as in a shell without
+   * UAS_MASTER_KEY, nothing is encrypted before a gateway has recorded its key.
    */
   readonly isKeySure: boolean;
   /** Logs that a copy could not be made. */
@@ -120,7 +124,7 @@ interface RevealOptions {
   readonly orm: MikroORM;
   readonly copies: KeyCopies;
   readonly requireStepUp: RequireStepUp;
-  /** Called for each key that was shown. Default: nothing happens. */
+  /** Called for each key that was shown. Does nothing by default. */
   readonly onReveal?: (facts: RevealedKey) => void;
 }
 
@@ -139,7 +143,7 @@ export function createRevealRpc({
         ? await mapDatabaseLoss(orm.em.fork().findOne(ApiKeyEntity, where))
         : null;
       if (row === null) throw noSuchKey();
-      // Checked before the code is consumed, so that the code stays valid where nothing can be shown.
+      // Checked before the code is consumed, so that the code stays valid if nothing can be shown.
       const secret = await copies.open(accountId, keyId);
       if (secret === undefined) throw noCopy();
       await requireStepUp(context, { action: CodeAction.REVEAL_KEY, subjectId: keyId, code });

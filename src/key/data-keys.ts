@@ -8,10 +8,10 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import type { SealedColumns } from "../core/sealed-columns.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
 
-/** Takes the place of an account id in the row that identifies the master key of the database. */
+/** Replaces an account id in the row that identifies the master key of the database. */
 export const gatewayId = "00000000-0000-0000-0000-000000000000";
 
-/** Encryption context of data keys, besides the account. */
+/** Encryption context of data keys, in addition to the account. */
 const context = Buffer.from("data key");
 
 const purpose = "data key";

@@ -1,9 +1,9 @@
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
- * An API key, found by `digest`. The key itself is stored encrypted in another table, or not at all. A trigger sets
- * `changeTime`, and `deleteTime` where the row becomes deleted. `models`: null means every model. `state`:
- * KeyState. `spendLimit`: nano-USD.
+ * An API key, found by `digest`. The key itself is stored encrypted in another table, or not at
+ * all. A trigger sets `changeTime`, and `deleteTime` if the row becomes deleted. `models`: null
+ * means every model. `state`: KeyState. `spendLimit`: nano-USD.
  */
 export const ApiKeyEntity = defineEntity({
   name: "ApiKeyEntity",

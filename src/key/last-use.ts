@@ -4,7 +4,7 @@
  */
 import type { Pool } from "pg";
 
-/** Interval of the batches, in milliseconds. */
+/** Interval of the batches. */
 const useWriteMs = 60_000;
 
 /** Most keys in one batch; uses of further keys are not recorded until it is written. */
@@ -20,7 +20,7 @@ const writeStatement =
 /** The last use of a cached key. One object per key, so that a use writes a single number. */
 export interface KeyUse {
   readonly keyId: string;
-  /** On the authenticator's clock, in milliseconds. */
+  /** Time of the last use on the authenticator's clock. */
   usedMs: number;
   /** Whether it is in the next batch already. */
   isNoted: boolean;

@@ -1,4 +1,4 @@
-/** Looks keys up in the database. */
+/** Reads keys from the database. */
 import type { Pool } from "pg";
 import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
@@ -16,19 +16,19 @@ export type Verdict =
   | {
       readonly kind: "accepted";
       readonly caller: KeyCaller;
-      /** Remaining life of the key in milliseconds from the query, above 0; may be `Infinity`. */
+      /** Remaining life of the key from the query, above 0; may be `Infinity`. */
       readonly expiresInMs: number;
     }
   | {
       readonly kind: "refused";
-      /** `undefined` where the key is unknown. */
+      /** Undefined if the key is unknown. */
       readonly key: RefusedKey | undefined;
     };
 
-/** Timeout of a look-up in milliseconds, so that callers get 503 within 1 s where the database does not answer. */
+/** Timeout of a look-up, so that callers get 503 within 1 s if the database does not answer. */
 const lookUpTimeoutMs = 900;
 
-/** When a statement's connection is closed, in milliseconds. No caller waits for it by then. */
+/** Time after which a statement's connection is closed. No caller waits for it by then. */
 const giveUpMs = 2 * lookUpTimeoutMs;
 
 /** Expiry is checked by the database clock, which all processes share. */
@@ -58,11 +58,12 @@ type KeyRow = RowOf<
 /**
  * Looks a key up by its digest.
  *
- * @throws GatewayError SERVICE_UNAVAILABLE where the database does not answer in time, which is better than a wrong
- * result
+ * @throws GatewayError SERVICE_UNAVAILABLE if the database does not answer in time, which is better
+ * than a wrong result
  */
 export async function lookUpKey(pool: Pool, digest: string): Promise<Verdict> {
-  // One timeout covers waiting for a connection, opening it, and the query; the driver's own timeouts would add up.
+  // One timeout covers waiting for a connection, opening it, and the query; the driver's timeouts
+  // would add up.
   const query = { ...statement, values: [digestBytes(digest)], query_timeout: giveUpMs };
   const looking = withTimeout(lookUpTimeoutMs, pool.query<KeyRow>(query));
   return judge((await mapDatabaseLoss(looking)).rows[0]);
@@ -88,7 +89,10 @@ function judge(row: KeyRow | undefined): Verdict {
   return { kind: "accepted", caller, expiresInMs: row.expires_in_ms ?? Infinity };
 }
 
-/** Own limits only: most keys have none, and then their callers have no such members. */
+/**
+ * Only the limits of the key and its account: most have none, and then their callers have no such
+ * members.
+ */
 function ratesOfCaller(row: KeyRow): Pick<KeyCaller, "keyRates" | "accountRates" | "limitWaitMs"> {
   const { account_rpm: rpm, account_tpm: tpm, account_concurrency: concurrency } = row;
   const keyRates = ratesOf(row);

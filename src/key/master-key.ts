@@ -4,10 +4,11 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { createDataKeys, gatewayId } from "./data-keys.ts";
 
 /**
- * Records the master key of a new database; checks that of any other (R-MON-14). Two gateways with
- * different keys would each encrypt secrets that the other cannot read.
+ * Records the master key of a new database; compares it with that of any other (R-MON-14). Two
+ * gateways with different keys would each encrypt secrets that the other cannot read.
  *
- * @throws if the database's secrets are encrypted with another master key; the message says what to do
+ * @throws if the database's secrets are encrypted with another master key; the message says what to
+ * do
  */
 export async function requireMasterKey(pool: Pool, masterKey: () => Uint8Array): Promise<void> {
   const sealing = await mapDatabaseLoss(createDataKeys({ pool, masterKey }).sealingOf(gatewayId));

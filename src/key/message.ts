@@ -15,7 +15,7 @@ import type { StoredKeyState } from "./state.ts";
 /** A stored key. */
 export type KeyRow = InferEntity<typeof ApiKeyEntity>;
 
-/** Returns the total spending of keys, in nano-USD. Keys without spending are left out. */
+/** Returns the total spending of keys, in nano-USD. Keys without spending are omitted. */
 export type SpentOf = (keyIds: readonly string[]) => Promise<ReadonlyMap<string, bigint>>;
 
 /** Converts keys, with facts from other tables. */

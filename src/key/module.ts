@@ -1,6 +1,6 @@
 /**
- * Puts the key room together: its service and the copies of keys, for any process with the database. A server checks the
- * keys of its callers with authenticate.ts.
+ * Connects the parts of the key room: its service and the copies of keys, for any process with the
+ * database. A server checks the keys of its callers with authenticate.ts.
  */
 import type { Logger } from "pino";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
@@ -14,7 +14,7 @@ import { createKeyService, type KeyServiceOptions } from "./service.ts";
 export interface KeyOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** Whether the operator wants copies of keys, so that they can be shown again. */
+  /** Whether the operator stores copies of keys, so that they can be shown again. */
   readonly isCopied: boolean;
   /** The master key, read at its first use. */
   readonly masterKey: () => Uint8Array;
@@ -26,7 +26,7 @@ export interface KeyOptions {
 /** The service, and what a server does with the copies when it starts. */
 export interface KeyRoom {
   readonly service: Service;
-  /** Deletes the copies where none are kept. */
+  /** Deletes the copies if the operator has disabled them. */
   sweepCopies(): Promise<void>;
 }
 

@@ -31,7 +31,7 @@ export function secretFrom(nextBytes: (count: number) => Uint8Array): string {
   return text;
 }
 
-/** Whether a text looks like a key; others need no look-up. */
+/** Whether a text looks like a key; other texts need no look-up. */
 export function isSecret(text: string): boolean {
   return text.length === secretChars && form.test(text);
 }

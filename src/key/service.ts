@@ -50,7 +50,7 @@ export interface KeyServiceOptions {
   readonly copies: KeyCopies;
   /** Requires a one-time code from sessions. */
   readonly requireStepUp: RequireStepUp;
-  /** Called for each key that was shown again. Default: nothing happens. */
+  /** Called for each key that was shown again. Does nothing by default. */
   readonly onReveal?: (facts: RevealedKey) => void;
 }
 
@@ -201,13 +201,21 @@ interface Change {
   readonly values: ContextValues;
   /** The name in the operator log. */
   readonly action: string;
-  /** Changes the row. @throws GatewayError where the change is not allowed */
+  /**
+   * Changes the row.
+   *
+   * @throws GatewayError if the change is not allowed
+   */
   readonly apply: (row: KeyRow) => void;
-  /** The new budgets. Default: those it has. */
+  /** The new budgets. Unchanged by default. */
   readonly budgets?: readonly Budget[] | undefined;
 }
 
-/** The budgets that an UpdateKey request changes; `undefined`: it changes none. @throws GatewayError INVALID_REQUEST */
+/**
+ * The budgets that an UpdateKey request changes; undefined if it changes none.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
 function readBudgets(
   { budgets }: KeyServiceOptions,
   { key, updateMask }: UpdateKeyRequest,
@@ -288,7 +296,7 @@ function dateOf(time: Timestamp | undefined): Date | null {
   return time === undefined ? null : timestampDate(time);
 }
 
-/** In nano-USD. Null: the key has no limit of its own. */
+/** In nano-USD. Null if the key has no limit. */
 function nanosOf(limit: Money | undefined): bigint | null {
   return limit?.amountNanos ?? null;
 }

@@ -1,4 +1,6 @@
-/** Says whether a key can still be used, for links that carry no key but were made with one. */
+/**
+ * Checks whether a key is still usable, for links that contain no key but were created with one.
+ */
 import type { Pool } from "pg";
 import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";

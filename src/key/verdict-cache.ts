@@ -3,11 +3,11 @@
 /** A cached result for one digest. */
 interface CachedResult<T> {
   readonly value: T;
-  /** Expiry on the clock of the cache's user, in milliseconds. */
+  /** Expiry on the clock of the cache's user. */
   readonly untilMs: number;
   /**
-   * The key id, by which {@link VerdictCache.forget} finds the entry; the account id works too. `undefined` where
-   * it cannot be found.
+   * The key id, by which {@link VerdictCache.forget} finds the entry; the account id works too.
+   * Undefined if no id is known.
    */
   readonly keyId: string | undefined;
   readonly accountId: string | undefined;
