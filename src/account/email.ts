@@ -1,7 +1,7 @@
-/** A form that is rarely mistyped. Only an e-mail could tell whether the address exists. */
+/** A form that is rarely mistyped. Only an e-mail could show whether the address exists. */
 const emailForm = /^[^\s@"(),:;<>[\]\\]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)+$/;
 
-/** Reads an e-mail address, in lower case; `undefined`: it is none. */
+/** Reads an e-mail address, in lower case; undefined if it is none. */
 export function readEmail(text: string): string | undefined {
   const email = text.trim().toLowerCase();
   return email.length <= 254 && emailForm.test(email) ? email : undefined;

@@ -41,7 +41,7 @@ export interface SignInOptions {
   readonly masterKey: () => Uint8Array;
   readonly log: Logger;
   readonly observer: SignInObserver;
-  /** Deletes the copies of keys where none are kept. */
+  /** Deletes the copies of keys if the operator has disabled them. */
   readonly sweepCopies: () => Promise<void>;
 }
 

@@ -41,7 +41,7 @@ interface AccountServiceOptions {
   readonly clock: Clock;
   /** The budgets of accounts; kept by billing. */
   readonly budgets: Budgets;
-  /** Hosts that addresses of alerts may have although they are not public. Default: none. */
+  /** Hosts that addresses of alerts may have although they are not public. None by default. */
   readonly allowHosts?: readonly string[];
 }
 
@@ -52,7 +52,7 @@ export interface Accounts {
   /**
    * Whether an account exists; false for a malformed id.
    *
-   * @throws GatewayError SERVICE_UNAVAILABLE where the database is unreachable
+   * @throws GatewayError SERVICE_UNAVAILABLE if the database is unreachable
    */
   readonly exists: (accountId: string) => Promise<boolean>;
   /** Reads an account for a caller. @throws GatewayError NOT_FOUND */
@@ -163,7 +163,7 @@ interface Change {
   readonly action: string;
   readonly reason?: string;
   readonly changeOf: (row: AccountRow) => ChangedAccount;
-  /** The new budgets. Default: those it has. */
+  /** The new budgets. Unchanged by default. */
   readonly budgets?: readonly Budget[] | undefined;
 }
 
@@ -219,7 +219,7 @@ type ChangedAccount = Partial<
 /**
  * Reads the changes of an UpdateAccount request.
  *
- * @throws GatewayError ACCESS_DENIED where a session changes the discount or the limits of its own account
+ * @throws GatewayError ACCESS_DENIED if a session changes the discount or the limits of its account
  */
 function readAccountChange(
   { account, updateMask }: UpdateAccountRequest,
@@ -240,7 +240,11 @@ function readAccountChange(
   };
 }
 
-/** In milliseconds; `null`: as the installation has it. @throws GatewayError INVALID_REQUEST */
+/**
+ * In milliseconds; null for the value of the installation.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
 function readLimitWait(wait: Duration | undefined): number | null {
   if (wait === undefined) return null;
   const waitMs = durationMs(wait);
@@ -317,7 +321,11 @@ function searchFor(
 /** A stored account. */
 type AccountRow = InferEntity<typeof AccountEntity>;
 
-/** Converts an account for a caller. Only operators see the reason of a suspension. @param budgets default: none */
+/**
+ * Converts an account for a caller. Only operators see the reason of a suspension.
+ *
+ * @param budgets none by default
+ */
 function accountMessage(
   row: AccountRow,
   caller: Caller | undefined,

@@ -29,9 +29,9 @@ import {
 
 /** Everything that a code is bound to. */
 interface CodeBinding {
-  /** See limits.ts. */
+  /** The purpose of the code, as in limits.ts. */
   readonly purpose: number;
-  /** The object concerned; empty where the purpose has none. */
+  /** The object concerned; empty if the purpose has none. */
   readonly subject: string;
   /** In E.164 form. */
   readonly phone: string;
@@ -58,7 +58,7 @@ export interface CodeRequest extends CodeBinding {
 /** A code that was sent. */
 export interface SentFacts {
   readonly expireTime: Date;
-  /** The code, where it is shown instead of sent. */
+  /** The code, if it is shown instead of sent. */
   readonly shown: string | undefined;
 }
 
@@ -71,7 +71,11 @@ export interface CodeObserver {
 
 /** A matching code. */
 interface RightCode {
-  /** Consumes it. @throws GatewayError INVALID_REQUEST where it has been consumed meanwhile */
+  /**
+   * Consumes it.
+   *
+   * @throws GatewayError INVALID_REQUEST if it has been consumed meanwhile
+   */
   use(): Promise<void>;
 }
 
@@ -102,7 +106,7 @@ interface CodesOptions {
 }
 
 const sql = {
-  // One lock for all sends, so that each sees those before it.
+  // One lock for all sends, so that each sees the sends before it.
   lockSends: `select pg_advisory_xact_lock(hashtext('uas one-time code'))`,
   lockPhone: `select pg_advisory_xact_lock(hashtext('uas one-time code'), hashtext($1))`,
   add: `insert into one_time_code
@@ -130,7 +134,7 @@ interface NewestRow {
   readonly is_live: boolean;
   /** Whether it is for a browser or session of the number's owner. */
   readonly is_owner: boolean;
-  /** Of others, over the life of the number; `null`: none. */
+  /** Wrong codes of strangers over the life of the number; null if they are not counted. */
   readonly life_guesses: number | null;
   readonly guesses: number;
 }
@@ -233,10 +237,13 @@ interface AdmitOptions extends Pick<CodesOptions, "dailyMax" | "observer"> {
   readonly onReached: (limit: { readonly scope: LimitScope; readonly country: string }) => boolean;
 }
 
-/** Interval between warnings about a limit for everybody, in milliseconds: whoever drives it up keeps asking. */
+/**
+ * Interval between warnings about a limit for all users: the party that reaches it continues to
+ * request codes.
+ */
 const alarmEveryMs = 60_000;
 
-/** What the operator is told of limits that also affect innocent users: reaching them suggests SMS fraud. */
+/** Log texts about limits that also affect innocent users: reaching them suggests SMS fraud. */
 const cappedTexts: Readonly<Partial<Record<LimitScope, string>>> = {
   all: "no more codes are sent: sms.daily_max is reached; if the users are real, raise it",
   strangers:
@@ -245,7 +252,7 @@ const cappedTexts: Readonly<Partial<Record<LimitScope, string>>> = {
     "only known browsers and sessions get codes for this country: its limit of an hour is reached; if it should have no users, leave it out of sms.countries",
 };
 
-/** Warns of a limit, but not each time. Returns whether it affects everybody. */
+/** Warns of a limit, but not each time. Returns whether it affects all users. */
 function createCappedAlarm({ alarm, dailyMax }: CodesOptions): AdmitOptions["onReached"] {
   const warnedMs = new Map<LimitScope, number>();
   return ({ scope, ...facts }) => {
@@ -297,7 +304,10 @@ async function admit(
   return rows[0].expire_time;
 }
 
-/** What wrong codes for a number are counted by over its life, by everybody but its owner's browsers and sessions. */
+/**
+ * The subject under which wrong codes for a number are counted over its life. Codes from its
+ * owner's browsers and sessions do not count.
+ */
 function lifeSubject(phone: string): string {
   return createHash("sha256").update(`phone\n${phone}`).digest("base64url");
 }
@@ -338,7 +348,9 @@ const purposes: ReadonlyMap<number, Words> = new Map([
 
 const minutes = codeMs / 60_000;
 
-/** The text message. It states the purpose, so that nobody reveals the code for another one. */
+/**
+ * The text message. It states the purpose, so that users do not reveal the code for another one.
+ */
 export function codeText(purpose: number, code: string, language: "en" | "zh"): string {
   const what = purposes.get(purpose)?.[language] ?? "";
   return language === "zh"

@@ -12,20 +12,22 @@ interface Sending {
   readonly ipAddress: string;
   /** `undefined` for unknown users. */
   readonly accountId: string | undefined;
-  /** See CodePurpose. */
+  /** The purpose, a CodePurpose. */
   readonly purpose: number;
-  /** See CodeRequest. */
+  /** As in CodeRequest. */
   readonly isKnown: boolean;
 }
 
-/** The scope of a limit. `all` is the operator's own, `strangers` the part of it that browsers can use that nobody has
- * signed in with before. */
+/**
+ * The scope of a limit. `all` is the operator's limit; `strangers` is the part of it for browsers
+ * without an earlier sign-in.
+ */
 export type LimitScope = keyof typeof codeSendsMax | "strangers" | "all";
 
 /** A reached limit. */
 interface ReachedLimit {
   readonly scope: LimitScope;
-  /** Time until it allows a send again, in milliseconds. */
+  /** Time until it allows a send again. */
   readonly waitMs: number;
 }
 
@@ -42,12 +44,16 @@ export function purposeOf(action: CodeAction): number {
   return firstAction + action;
 }
 
-/** Strangers' sends count against strangers only: otherwise anybody could keep owners from their codes (R-KEY-5). */
+/**
+ * Strangers' sends count against strangers only: otherwise a stranger could keep owners from their
+ * codes (R-KEY-5).
+ */
 const amongStrangers = "not is_known and not $5";
 
 /**
- * The SQL condition for rows that count; the parameters are those of {@link reachedLimit}. Codes for known browsers and
- * for sessions need no limit of a country or an address: whoever asks has proven the number, which has limits of its own.
+ * The SQL condition for rows that count; the parameters are those of {@link reachedLimit}. Codes
+ * for known browsers and for sessions need no limit of a country or an address: their user has
+ * proven the number, which has separate limits.
  */
 const countedBy: Readonly<Record<LimitScope, string>> = {
   phone: `phone = $1 and is_known = $5 and (purpose < ${firstAction}) = $6`,

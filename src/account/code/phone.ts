@@ -11,8 +11,9 @@ export interface Phone {
 }
 
 /**
- * Types of numbers that may receive codes. In some countries mobile numbers cannot be distinguished from landlines.
- * All other types are refused: SMS fraud lives on numbers that earn money by being called.
+ * Types of numbers that may receive codes. In some countries mobile numbers cannot be distinguished
+ * from landlines. All other types are refused: SMS fraud uses numbers that earn money when they are
+ * called.
  */
 const servedTypes: ReadonlySet<string | undefined> = new Set(["MOBILE", "FIXED_LINE_OR_MOBILE"]);
 

@@ -54,7 +54,10 @@ export function createActionCodeRpc(
 /** Actions without a subject. */
 const bare: ReadonlySet<CodeAction> = new Set([CodeAction.SET_PASSWORD, CodeAction.CHANGE_PHONE]);
 
-/** An action is required here and not in the contract: who has no session is told that first. */
+/**
+ * The action is required here and not in the contract, so that callers without a session get that
+ * error first.
+ */
 function checkSubject(action: CodeAction, subjectId: string): void {
   if (action === CodeAction.UNSPECIFIED) {
     throw invalid("action", "action is required: say what the code is for");

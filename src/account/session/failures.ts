@@ -13,8 +13,10 @@ export interface Attempt {
   /** A user id, or the text typed in its place. */
   readonly subject: string;
   readonly ipAddress: string;
-  /** The browser with which the user has signed in before, or the session: its failures count apart from those of
-   * strangers. Default: a stranger. */
+  /**
+   * The browser with which the user has signed in before, or the session: its failures count apart
+   * from those of strangers. A stranger by default.
+   */
   readonly knownAs?: string | undefined;
 }
 
@@ -28,10 +30,11 @@ export interface Failures {
    */
   begin(attempt: Attempt): Promise<() => Promise<void>>;
   /**
-   * As {@link begin}, for authenticator codes: also counts over the authenticator's life (R-KEY-5). A right code resets the
-   * count of a known browser or session; that of strangers stays.
+   * As {@link begin}, for authenticator codes: also counts over the authenticator's life (R-KEY-5).
+   * A right code resets the count of a known browser or session; the count of strangers stays.
    *
-   * @param attempt its `subject` tells the authenticator, so that a new one begins with a new count
+   * @param attempt its `subject` identifies the authenticator, so that a new one begins with a new
+   * count
    */
   beginTotp(attempt: Attempt): Promise<() => Promise<void>>;
 }
@@ -103,9 +106,9 @@ function digestOf(text: string): string {
 }
 
 /**
- * Wrong codes of an authenticator over its life, from browsers that its user has never signed in with: three of a million
- * codes are right at a time, so that guessing succeeds with 30 × 3e-6 = 9e-5 (R-KEY-5). Known browsers and
- * sessions have counts of their own, which a right code resets.
+ * Wrong codes of an authenticator over its life, from browsers without an earlier sign-in of its
+ * user. Three of a million codes are right at a time, so that guessing succeeds with 30 × 3e-6 =
+ * 9e-5 (R-KEY-5). Known browsers and sessions have separate counts, which a right code resets.
  */
 export const totpGuessesMax = 30;
 

@@ -1,10 +1,11 @@
 /**
- * Recognises browsers with which a user has signed in before (R-KEY-5): failures of strangers do not count against them,
- * so nobody can lock an owner out. Stateless: the browser keeps a list of sealed marks in a cookie that no script can
- * read.
+ * Recognises browsers with which a user has signed in before (R-KEY-5). Failures of strangers do
+ * not count against them, so nobody can lock an owner out. Stateless: the browser stores a list of
+ * sealed marks in a cookie that no script can read.
  *
- * A mark holds for the password and the authenticator with which it was made. Each mark has guesses of its own: those
- * that somebody collected with a stolen password would otherwise multiply the guesses at an authenticator of later.
+ * A mark is valid for the password and the authenticator with which it was made. Each mark has a
+ * separate count of guesses: marks collected with a stolen password would otherwise multiply the
+ * guesses at a later authenticator.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import type { BrowserSession } from "../../core/browser-session.ts";
@@ -14,21 +15,24 @@ import type { UserRow } from "../user/store.ts";
 /** A user, with the secrets that a mark is bound to. */
 type MarkedUser = Pick<UserRow, "id" | "passwordHash" | "totp">;
 
-/** See {@link createKnownBrowsers}. */
+/** The functions of {@link createKnownBrowsers}. */
 export interface KnownBrowsers {
-  /** The id of a browser with which this user has signed in before; `undefined`: there is no proof of that. */
+  /**
+   * The id of a browser with which this user has signed in before; undefined if there is no proof
+   * of that.
+   */
   idOf(browser: BrowserSession, user: MarkedUser): string | undefined;
   /** Marks a browser after a complete sign-in, and after its session has changed the password or the authenticator. */
   remember(browser: BrowserSession, user: MarkedUser): void;
 }
 
-/** How long a browser is known after its last sign-in, in milliseconds: a year. */
+/** Time for which a browser is known after its last sign-in: a year. */
 const knownBrowserMs = 365 * 24 * 60 * 60 * 1_000;
 
-/** How many users of one browser are remembered; then the one that signed in first is forgotten. */
+/** Maximum number of users of one browser; beyond it, the user who signed in first is dropped. */
 const usersMax = 4;
 
-/** A mark: the browser's id, the user, when it expires in milliseconds, and what proves it. */
+/** A mark: the browser's id, the user, its expiry in milliseconds, and its proof. */
 const markForm = /^([\w-]{22})\.([0-9a-f-]{36})\.(\d{1,15})\.([\w-]{43})$/;
 
 interface Mark {
@@ -76,7 +80,7 @@ export function createKnownBrowsers(
   };
 }
 
-/** The marks that have not expired; whether they are genuine shows only beside their users. */
+/** The marks that have not expired. They are verified later, with the data of their users. */
 function marksOf({ known = "" }: BrowserSession, nowMs: number): Mark[] {
   return known.split("~", usersMax).flatMap((text) => {
     const [, browserId = "", userId = "", expire = "", mac = ""] = markForm.exec(text) ?? [];

@@ -1,4 +1,4 @@
-/** The RPCs that sign in, and those of sessions. */
+/** The RPCs for sign-in and for sessions. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { EntityManager } from "@mikro-orm/postgresql";
 import { SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
@@ -95,7 +95,7 @@ function createListRpcs({ sessions }: SignInRoom): Pick<Rpcs, ListRpc> {
   };
 }
 
-/** Records that an operator ended somebody's session. */
+/** Records that an operator ended a user's session. */
 function notedEnd({ values }: RpcContext, sessionId: string) {
   return (em: EntityManager, userId: string): Promise<void> => {
     const action = { action: "session.revoke", subject: sessionId, before: { userId } };
@@ -193,7 +193,9 @@ function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
   };
 }
 
-/** Where an attempt to sign in comes from: failures of strangers do not count against the user's own browsers. */
+/**
+ * The origin of a sign-in attempt: failures of strangers do not count against the user's browsers.
+ */
 function fromOf({ known }: SignInRoom, browser: BrowserSession, user: UserRow | undefined) {
   const browserId = user && known.idOf(browser, user);
   const knownAs = browserId === undefined ? undefined : `browser ${browserId}`;
@@ -205,7 +207,7 @@ function signInCode(phone: string, binding: string) {
   return { purpose: CodePurpose.SIGN_IN, subject: "", phone, binding };
 }
 
-/** Identifies the browser by its token, and gives it one where it has none. */
+/** Identifies the browser by its token, and gives it one if it has none. */
 function browserOf(visit: BrowserSession): string {
   const token = visit.token !== undefined && isToken(visit.token) ? visit.token : newToken();
   if (token !== visit.token) visit.keep(token, browserSessionMs);

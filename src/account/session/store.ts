@@ -1,5 +1,6 @@
 /**
- * Console sessions. SQL where a token is looked up, on every request of the console, and where it is replaced.
+ * Console sessions. SQL for the look-up of a token, on every request of the console, and for its
+ * replacement.
  *
  * Sessions are opened, found by token, rotated, ended. All times are the database's.
  */
@@ -49,24 +50,28 @@ interface SessionPage {
 
 /** The sessions of all users. */
 export interface Sessions {
-  /** Identifies the owner of a token; anonymous where the session has ended. */
+  /** Identifies the owner of a token; anonymous if the session has ended. */
   identify(token: string): Promise<Caller>;
   /**
    * Signs a user in: creates a session and sets its cookie. An earlier session of the browser ends.
    *
    * @param user as it was when its proofs were checked
-   * @throws GatewayError UNAUTHENTICATED where its password or authenticator has changed since
+   * @throws GatewayError UNAUTHENTICATED if its password or authenticator has changed since
    */
   open(visit: BrowserSession, user: ProvenUser, method: SignInMethod): Promise<SessionRow>;
   /** Gives a session a new token and sets its cookie. */
   rotate(visit: BrowserSession, sessionId: string): Promise<void>;
-  /** `undefined` where it has ended. */
+  /** Undefined if it has ended. */
   get(sessionId: string): Promise<SessionRow | undefined>;
   /** Newest first. */
   list(page: SessionPage): Promise<SessionRow[]>;
   /** Ends a session of a user. */
   end(sessionId: string, userId: string): Promise<void>;
-  /** Ends any session. @param also runs in the same transaction, where the session existed */
+  /**
+   * Ends any session.
+   *
+   * @param also runs in the same transaction, if the session existed
+   */
   endAny(
     sessionId: string,
     also: (em: EntityManager, userId: string) => Promise<void>,
@@ -165,7 +170,7 @@ export function createSessions(
   };
 }
 
-/** The session that the browser had ends, and of a user's the oldest where there are too many. */
+/** Ends the browser's earlier session, and the oldest session of a user with too many. */
 async function openIn(
   em: EntityManager,
   session: Pick<SessionRow, "id" | "digest" | "userId" | "method">,
@@ -225,7 +230,7 @@ export function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Whether a text looks like a token; others need no look-up. */
+/** Whether a text looks like a token; other texts need no look-up. */
 export function isToken(text: string): boolean {
   return form.test(text);
 }

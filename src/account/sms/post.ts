@@ -7,7 +7,7 @@ import { SmsFailure } from "./provider.ts";
 /** The provider's answer. */
 interface SmsAnswer {
   readonly status: number;
-  /** The body as JSON; an empty object where it is none. */
+  /** The body as JSON; an empty object if it is none. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
@@ -25,12 +25,12 @@ interface SmsPoster {
   readonly host: string;
   /** The path of the provider's URL, without a trailing slash. */
   readonly basePath: string;
-  /** @throws SmsFailure where there is no answer */
+  /** @throws SmsFailure if there is no answer */
   post(post: SmsPost): Promise<SmsAnswer>;
   close(): Promise<void>;
 }
 
-/** Longest answer, in bytes. */
+/** Maximum length of an answer. */
 const answerBytesMax = 64 * 1024;
 
 /** Creates a poster. */

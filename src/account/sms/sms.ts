@@ -6,7 +6,7 @@ import { createAliyunSms } from "./alibaba.ts";
 import type { Sms } from "./provider.ts";
 import { createSmsPoster, refusedBy } from "./post.ts";
 
-/** The error where no provider is configured. */
+/** The error if no provider is configured. */
 export function noSms(): GatewayError {
   return new GatewayError(
     ErrorCode.INVALID_REQUEST,
@@ -27,7 +27,7 @@ function createNoSms(): Sms {
 /**
  * Creates the configured SMS provider.
  *
- * @param config `undefined` where none is configured
+ * @param config undefined if none is configured
  * @param show prints the messages of the development provider
  */
 export function createSms(config: SmsConfig | undefined, show: (message: string) => void): Sms {

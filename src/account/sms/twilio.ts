@@ -6,7 +6,7 @@ import type { TwilioSmsConfig } from "../../config/config.ts";
 import type { Sms } from "./provider.ts";
 import { createSmsPoster, refusedBy } from "./post.ts";
 
-/** How many verifications are remembered until they are confirmed. */
+/** Maximum number of verifications that are stored until they are confirmed. */
 const rememberedMax = 10_000;
 
 /** Creates the provider. */

@@ -17,7 +17,10 @@ export interface NewLink {
 export interface Links {
   /** Replaces the user's link. @param also runs in the same transaction */
   create(userId: string, also: (em: EntityManager) => Promise<void>): Promise<NewLink>;
-  /** Consumes a link. Returns the user it signs in; `undefined` where it is unknown, used or expired. */
+  /**
+   * Consumes a link. Returns the user whom it signs in; undefined if it is unknown, used or
+   * expired.
+   */
   use(token: string): Promise<string | undefined>;
 }
 

@@ -37,13 +37,14 @@ export async function hashPassword(password: string): Promise<string> {
 const form = /^\$argon2id\$v=19\$m=(\d{1,8}),t=(\d{1,3}),p=(\d{1,2})\$([\w+/]+)\$([\w+/]+)$/;
 
 /**
- * Whether a password matches. Takes the same time where no password is stored.
+ * Whether a password matches. Takes the same time if no password is stored.
  *
- * @param stored from {@link hashPassword}; `null` where the user has no password
+ * @param stored from {@link hashPassword}; null if the user has no password
  */
 export async function isPassword(password: string, stored: string | null): Promise<boolean> {
   const [, memory, passes, parallelism, salt = "", hash = ""] = form.exec(stored ?? "") ?? [];
-  // A password beyond the limit never matches. Hashing it would let anybody choose the amount of work.
+  // A password beyond the limit never matches. Hashing it would let callers choose the amount of
+  // work.
   const presented = password.length > 2 * charsMax ? "" : password;
   if (hash === "") {
     await derive(presented, Buffer.alloc(saltBytes), cost);

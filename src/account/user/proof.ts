@@ -7,7 +7,7 @@ import type { Attempt, Failures } from "../session/failures.ts";
 import type { UserRow, Users } from "./store.ts";
 import { totpPeriod } from "./totp.ts";
 
-/** Encryption context of authenticator secrets, besides the account. */
+/** Encryption context of authenticator secrets, in addition to the account. */
 export function totpContext(userId: string): Buffer {
   return Buffer.from(`totp ${userId}`);
 }
@@ -36,7 +36,7 @@ export interface TotpCheckOptions {
 /**
  * Checks an authenticator code; accepts users without an authenticator.
  *
- * @param from where the code comes from: sign-ins and steps of a session are counted apart
+ * @param from origin of the code: sign-ins and steps of a session are counted apart
  * @throws GatewayError INVALID_REQUEST; RATE_LIMIT_EXCEEDED after too many wrong ones
  */
 export type CheckTotp = (
@@ -51,7 +51,7 @@ export function createTotpCheck({ users, failures, sealing, clock }: TotpCheckOp
     if (user.totp == null) return;
     if (code === "")
       throw badTotp("totp_code is required: send the 6 digits that your authenticator app shows");
-    // By its sealed secret: the codes of another authenticator have a count of their own.
+    // By its sealed secret: the codes of another authenticator have a separate count.
     const subject = `totp ${user.id} ${Buffer.from(user.totp).toString("base64url")}`;
     const forgive = await failures.beginTotp({ ...from, subject });
     const secret = sealing().open(user.accountId, totpContext(user.id), Buffer.from(user.totp));

@@ -29,7 +29,7 @@ import { totpContext } from "./proof.ts";
 import { type InTransaction, noSuchUser, requireUser, type UserRow } from "./store.ts";
 import { newTotpSecret, totpUri } from "./totp.ts";
 
-/** Options of {@link createUserService} besides the room. */
+/** Options of {@link createUserService} in addition to the room. */
 interface UserServiceOptions {
   readonly room: SignInRoom;
   readonly requireStepUp: RequireStepUp;
@@ -91,7 +91,7 @@ function createOwnUserRpcs(
         ipAddress: requireBrowserSession(context).ipAddress,
         accountId: user.accountId,
         language: languageOf(user.language) || "en",
-        // The number may be anybody's.
+        // The number may belong to another person.
         isKnown: false,
         isWanted: true,
         isAwaited: true,
@@ -115,7 +115,12 @@ function createOwnUserRpcs(
   };
 }
 
-/** Required here and not in the contract: who has no session is told that first. @throws GatewayError INVALID_REQUEST */
+/**
+ * The mask is required here and not in the contract, so that callers without a session get that
+ * error first.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
 function requiredMembers(mask: FieldMask | undefined): ReadonlySet<string> {
   const members = membersOf(mask);
   if (members.size > 0) return members;
@@ -145,7 +150,9 @@ interface ProofParts {
   readonly user: UserRow;
 }
 
-/** Requires proof that the user changes the password, and not somebody who found the browser open. */
+/**
+ * Requires proof that the user changes the password, and not another person at the open browser.
+ */
 async function requireProof(
   { room, requireStepUp, context, user }: ProofParts,
   { currentPassword, code }: { readonly currentPassword: string; readonly code: string },

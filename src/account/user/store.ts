@@ -36,12 +36,12 @@ interface UserPage {
   readonly limit: number;
 }
 
-/** What is done in the transaction in which a user changes. */
+/** Work in the transaction that changes a user. */
 export type InTransaction = (em: EntityManager, user: UserRow) => Promise<void>;
 
 /** All users. */
 export interface Users {
-  /** `undefined` where there is none. */
+  /** Undefined if there is none. */
   get(userId: string): Promise<UserRow | undefined>;
   byPhone(phone: string): Promise<UserRow | undefined>;
   byEmail(email: string): Promise<UserRow | undefined>;
@@ -49,9 +49,9 @@ export interface Users {
   firstOperator(): Promise<UserRow | undefined>;
   /** Newest first. */
   list(page: UserPage): Promise<UserRow[]>;
-  /** @throws GatewayError INVALID_REQUEST where another user has that number */
+  /** @throws GatewayError INVALID_REQUEST if another user has that number */
   add(user: NewUser, also?: InTransaction): Promise<UserRow>;
-  /** @throws GatewayError INVALID_REQUEST where another user has that number or address; NOT_FOUND */
+  /** @throws GatewayError INVALID_REQUEST if another user has that number or address; NOT_FOUND */
   change(userId: string, change: UserChange): Promise<UserRow>;
   /** Deletes a user with its sessions and link. Returns whether it existed. */
   remove(userId: string, also: InTransaction): Promise<boolean>;
@@ -62,7 +62,7 @@ export interface Users {
   takeTotpStep(userId: string, step: number): Promise<boolean>;
 }
 
-/** What the entity leaves out where nobody asks for it: here somebody does. */
+/** Members that the entity omits unless a query requests them, as this one does. */
 const secrets = { populate: ["passwordHash", "totp", "totpPending"] } as const;
 
 /** Creates the store. */
@@ -104,7 +104,9 @@ export function noSuchUser(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such user: check user_id");
 }
 
-/** In one transaction, so that no account is left without a user if the number was taken meanwhile. */
+/**
+ * In one transaction, so that no account stays without a user if the number was taken meanwhile.
+ */
 async function addIn(
   em: EntityManager,
   { user: given, newId }: { readonly user: NewUser; readonly newId: Clock["newId"] },
@@ -160,7 +162,11 @@ async function unique<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/** The user of a session. @throws GatewayError UNAUTHENTICATED where it no longer exists */
+/**
+ * The user of a session.
+ *
+ * @throws GatewayError UNAUTHENTICATED if it no longer exists
+ */
 export async function requireUser(
   { users }: { readonly users: Users },
   { userId }: SessionRef,

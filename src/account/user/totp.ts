@@ -4,13 +4,13 @@ import { Secret, TOTP } from "otpauth";
 const periodSeconds = 30;
 const digits = 6;
 
-/** How many periods a clock may be wrong by, either way. */
+/** Maximum error of a clock in periods, in either direction. */
 const driftPeriods = 1;
 
 /** 160 bits, as RFC 4226 recommends. */
 const secretBytes = 20;
 
-/** Makes the secret of an authenticator, in base32. */
+/** Creates the secret of an authenticator, in base32. */
 export function newTotpSecret(): string {
   return new Secret({ size: secretBytes }).base32;
 }
@@ -26,8 +26,8 @@ export function totpCode(secret: string, period: number): string {
 }
 
 /**
- * The period whose code this is, of those near to a time; `undefined` where it is of none of them. Codes are compared
- * in constant time. The caller refuses a period whose code was used before.
+ * The period of this code among those near to a time; undefined if it matches none of them. Codes
+ * are compared in constant time. The caller refuses a period whose code was used before.
  */
 export function totpPeriod(secret: string, code: string, nowMs: number): number | undefined {
   // The library throws at six characters of several bytes each.
