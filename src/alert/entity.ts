@@ -1,6 +1,9 @@
 import { defineEntity, p } from "@mikro-orm/core";
 
-/** What an alert reports, as the SQL function that wrote it says. Amounts are decimal digits in nano-USD. */
+/**
+ * The content of an alert, as defined by the SQL function that wrote it. Amounts are decimal digits
+ * in nano-USD.
+ */
 export interface AlertFacts {
   /** Of a low balance. */
   readonly balance?: string;

@@ -13,13 +13,13 @@ import { type AlertRow, alertMessage } from "./message.ts";
 /** The parts of {@link createAlertJobs}. */
 export interface AlertJobsOptions {
   readonly pool: Pool;
-  /** `undefined`: no e-mail is sent. */
+  /** Undefined if no e-mail is sent. */
   readonly mailer: Mailer | undefined;
-  /** Logs what an operator should know. */
+  /** Logs a warning for operators. */
   readonly warn: (message: string, fields: object) => void;
   /** Called with the outcome of each e-mail. */
   readonly onEmail: (outcome: MailOutcome["kind"]) => void;
-  /** Interval of both jobs, in milliseconds. Default 2,000. */
+  /** Interval of both jobs. Default 2,000. */
   readonly everyMs?: number;
 }
 
@@ -33,13 +33,13 @@ export interface AlertJobs extends PeriodicJobs {
   expire(): Promise<void>;
 }
 
-/** How many alerts one run takes. */
+/** Maximum number of alerts that one run processes. */
 const batch = 20;
 
 /** The pause after each failed attempt at an e-mail, in minutes: 8 attempts in 31 hours. */
 const pauseMinutes = [1, 5, 20, 60, 240, 540, 1_000];
 
-/** How long another process leaves an e-mail alone that is being sent, in seconds. */
+/** Lease of an e-mail that is being sent. Other processes do not send it meanwhile. */
 const leaseSeconds = 120;
 
 const names = `coalesce(a.name, '') as account_name, coalesce(nullif(k.name, ''), k.masked) as key_name`;
@@ -101,7 +101,10 @@ export function createAlertJobs(options: AlertJobsOptions): AlertJobs {
   return { ...jobs, handOver, sendEmails, expire };
 }
 
-/** The webhook is enqueued in the transaction that marks the alert, so that it is one event, whoever dies. */
+/**
+ * The webhook is enqueued in the transaction that marks the alert, so that it is one event, even if
+ * the process dies.
+ */
 function handOverNew({ pool, mailer }: AlertJobsOptions): Promise<number> {
   return transact(pool, async (client) => {
     const { rows } = await client.query<ClaimedRow>(sql.claim);
@@ -126,7 +129,7 @@ async function sendDue(options: AlertJobsOptions): Promise<number> {
   return rows.length;
 }
 
-/** Each recipient gets an e-mail of its own, once: who has it is taken off the list. */
+/** Each recipient gets a separate e-mail, once: a recipient who has it is removed from the list. */
 async function sendOne(
   { pool, warn, onEmail }: AlertJobsOptions,
   mailer: Mailer,

@@ -23,10 +23,13 @@ export interface Mailer {
   close(): void;
 }
 
-/** How long each step of a connection may take, in milliseconds. */
+/** Timeout of each step of a connection. */
 const stepMs = 10_000;
 
-/** Opens connections as needed; at most two at once, so that a burst of alerts does not look like spam. */
+/**
+ * Opens connections as needed; at most two at once, so that a burst of alerts does not look like
+ * spam.
+ */
 export function createMailer({ url, from }: SmtpConfig): Mailer {
   const timeouts = {
     connectionTimeout: stepMs,
@@ -45,7 +48,7 @@ export function createMailer({ url, from }: SmtpConfig): Mailer {
           subject,
           text,
           messageId: `<${id}@${domain}>`,
-          // Nobody wants the out-of-office replies.
+          // Prevents out-of-office replies.
           headers: { "auto-submitted": "auto-generated" },
           disableFileAccess: true,
           disableUrlAccess: true,

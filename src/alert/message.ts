@@ -1,4 +1,4 @@
-/** What an alert says: as the data of a webhook, and as an e-mail. Pure. */
+/** The text of an alert: as the data of a webhook, and as an e-mail. Pure. */
 import { periodWords } from "../core/budgets.ts";
 import { formatUsd } from "../core/money.ts";
 import type { AlertFacts } from "./entity.ts";
@@ -11,9 +11,12 @@ export interface AlertRow {
   readonly kind: number;
   readonly facts: AlertFacts;
   readonly create_time: Date;
-  /** Empty: the account has none, or is gone. */
+  /** Empty if the account has no name, or was deleted. */
   readonly account_name: string;
-  /** The name of the key whose budget it is, else its masked secret; null: it is the account's. */
+  /**
+   * The name of the budget's key, or its masked secret if it has no name; null for a budget of the
+   * account.
+   */
   readonly key_name: string | null;
 }
 
@@ -22,7 +25,7 @@ interface AlertMessage {
   readonly type: "balance.low" | "budget.threshold";
   /** The `data` of the webhook. */
   readonly data: { readonly [name: string]: string | number | null };
-  /** Of the e-mail: one line, without line breaks whatever the names contain. */
+  /** Of the e-mail: one line, without line breaks even if names contain them. */
   readonly subject: string;
   /** Of the e-mail: plain text. */
   readonly text: string;

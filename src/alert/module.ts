@@ -1,4 +1,4 @@
-/** Puts the alert room together: the sending of a server. */
+/** Connects the parts of the alert room: the sending of a server. */
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { Metrics } from "../observe/metrics.ts";
