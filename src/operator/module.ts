@@ -19,7 +19,7 @@ export interface OperatorRoomOptions {
   readonly upstream: Upstream;
 }
 
-/** Timeout of a vendor test, in milliseconds. */
+/** Timeout of a vendor test. */
 const testMs = 30_000;
 
 /** The prompt of a vendor test: short, with a short answer that needs no reasoning. */
@@ -58,7 +58,11 @@ function lastOutcomes(target: VendorTarget | undefined, clock: Clock): VendorHea
   };
 }
 
-/** The latest, with its time in milliseconds since 1970. @param outcomes with times by `performance.now()` */
+/**
+ * The latest outcome, with its time in milliseconds since 1970.
+ *
+ * @param outcomes with times by `performance.now()`
+ */
 function latest<Outcome extends { readonly atMs: number }>(
   outcomes: readonly (Outcome | undefined)[],
   clock: Clock,

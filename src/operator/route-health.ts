@@ -21,14 +21,14 @@ export interface TargetName {
 export interface RecordedHealth {
   attempts: number;
   failures: number;
-  /** Times to the answer, in milliseconds. */
+  /** Times to the answer in milliseconds. */
   readonly durationsMs: number[];
   lastFailure: { readonly failure: string; readonly timeMs: number } | undefined;
   /** The breaker that a process would have if it had made all these attempts. Its times are of the calls' start. */
   readonly breaker: Breaker;
 }
 
-/** How far back calls are read, and how many at most. */
+/** Maximum age of the calls that are read, and their maximum number. */
 const recentMs = 15 * 60_000;
 const callsMax = 10_000;
 
@@ -126,7 +126,8 @@ function count(
   }
   health.failures++;
   health.lastFailure = { failure: failure ?? code, timeMs: startMs };
-  // A refused credential says nothing about the route, and other failures nothing about the credential.
+  // A refused credential is no sign of the route's health, and other failures are no sign of the
+  // credential's.
   const isOfCredential = failure === "credential";
   const isOpening = failure !== undefined && !harmless.has(failure);
   if (isOpening && isOfCredential === (credential !== "")) {
@@ -143,7 +144,11 @@ const harmless: ReadonlySet<string> = new Set([
   "unfit",
 ] satisfies AttemptFailure[]);
 
-/** A percentile of times; `undefined`: there are none. @param part for example 0.95 */
+/**
+ * A percentile of times; undefined if there are none.
+ *
+ * @param part for example 0.95
+ */
 export function percentile(values: readonly number[], part: number): number | undefined {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)];

@@ -1,4 +1,4 @@
-/** The RPCs of operators: audit log, system information, and those of vendor-rpcs.ts. */
+/** The RPCs of operators: audit log, system information, and the RPCs of vendor-rpcs.ts. */
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   durationFromMs,
@@ -55,8 +55,8 @@ export function createOperatorService(
 }
 
 /**
- * The service for a process that does not serve calls, as a command: it lists, and clears marks, but has no calls of its
- * own and asks no vendor.
+ * The service for a process that does not serve calls, such as a command. It lists, and clears
+ * marks, but has no calls to report and calls no vendor.
  */
 export function createOperatorReading(
   options: Omit<OperatorServiceOptions, "vendorHealth" | "test">,
@@ -243,7 +243,7 @@ export function createRouteService({
   };
 }
 
-/** A route or credential, and for a credential what the configuration says of it. */
+/** A route or credential; for a credential, with its configuration. */
 interface HealthKey {
   readonly key: TargetName;
   readonly configured?: Pick<RouteHealth, "weight" | "priority" | "rateLimits">;

@@ -23,7 +23,7 @@ import type { UnlimitedRouteEntity } from "../calls/entity.ts";
 import { routePriorities } from "../routing/choice.ts";
 import { unlimitedRouteChannel } from "../calls/unlimited-routes.ts";
 
-/** How a vendor did last, as one process sees it. Times in milliseconds since 1970. */
+/** The latest results of a vendor, as one process sees them. Times in milliseconds since 1970. */
 export interface VendorHealth {
   readonly inFlight: number;
   readonly failure: { readonly atMs: number; readonly what: string } | undefined;
@@ -32,7 +32,7 @@ export interface VendorHealth {
 
 /** The result of a vendor test. */
 export interface VendorTestResult {
-  /** The generated text; `undefined`: the test failed. */
+  /** The generated text; undefined if the test failed. */
   readonly text: string | undefined;
   /** The error; empty: the test succeeded. */
   readonly error: string;
@@ -159,7 +159,7 @@ function configuredRoutes({
   }));
 }
 
-/** @throws GatewayError NOT_FOUND where the model is not marked */
+/** @throws GatewayError NOT_FOUND if the model is not marked */
 async function clearUnlimitedModel(
   pool: VendorRpcOptions["pool"],
   { vendor, model }: { readonly vendor: string; readonly model: string },
@@ -246,7 +246,7 @@ function unlimitedModels(rows: readonly UnlimitedRow[], vendor: string) {
     );
 }
 
-/** Of the built-in configuration nobody has a file. */
+/** The built-in configuration has no file, so it has no lines. */
 function lineOf({ isDemo, lines }: Config, path: string): number {
   return isDemo ? 0 : (lines?.get(path) ?? 0);
 }
@@ -255,7 +255,11 @@ function typeWord({ type }: ModelConfig): string {
   return ModelTypeSchema.value[type]?.name.replace(/^MODEL_TYPE_/, "") ?? "";
 }
 
-/** Picks the model for a test. @throws GatewayError NOT_FOUND where the vendor serves none */
+/**
+ * Picks the model for a test.
+ *
+ * @throws GatewayError NOT_FOUND if the vendor serves none
+ */
 function modelToTest(
   served: readonly ModelConfig[],
   { vendor, modelKey }: { readonly vendor: string; readonly modelKey: string },
