@@ -33,21 +33,21 @@ const { version } = packageFacts;
 export interface OpenOptions {
   readonly settings: Settings;
   readonly config: Config;
-  /** Default: no log. */
+  /** No log by default. */
   readonly log?: Logger;
   /**
-   * Called when a transfer or charge by the operator takes an account below its low-balance threshold. Default:
-   * nothing happens.
+   * Called if a transfer or charge by the operator reduces an account below its low-balance
+   * threshold. Does nothing by default.
    */
   readonly onLowBalance?: OnLowBalance;
-  /** Observes sign-ins. Default: nothing happens. */
+  /** Observes sign-ins. Does nothing by default. */
   readonly signInObserver?: SignInObserver;
   /**
-   * The URL of the embedded PostgreSQL that the gateway runs. It may contain a password: never log it. Default: that of
-   * the data folder, which is started if no gateway runs.
+   * The URL of the embedded PostgreSQL that the gateway runs. It may contain a password: never log
+   * it. By default the server of the data folder, which is started if no gateway runs.
    */
   readonly embeddedUrl?: string | undefined;
-  /** The clock of the process, for tests. Default: the machine's. */
+  /** The clock of the process, for tests. The system clock by default. */
   readonly clock?: Clock | undefined;
 }
 
@@ -59,7 +59,10 @@ export interface Backend {
   readonly transport: Transport;
   /** All services but inference and tasks, which need a running server. */
   readonly services: readonly Service[];
-  /** The 32-byte master key. Created on first use where neither the environment nor the data folder has one. */
+  /**
+   * The 32-byte master key. Created on first use if neither the environment nor the data folder has
+   * one.
+   */
   readonly masterKey: () => Buffer;
   /** The signing secrets of webhooks. */
   readonly webhookSecrets: Secrets;
@@ -67,7 +70,7 @@ export interface Backend {
   close(): Promise<void>;
 }
 
-/** Opens the database (embedded where no other is configured) and creates the services. */
+/** Opens the database (embedded if no other is configured) and creates the services. */
 export async function openBackend({
   settings,
   config,
@@ -86,7 +89,7 @@ export async function openBackend({
     const database = await openDatabase(given ?? embedded?.url ?? "", { log: lines });
     opened = database;
     const masterKey = keeping(() => masterKeyOf(settings, log));
-    // Of the embedded database the data folder is that of the gateway.
+    // The data folder of an embedded database is the gateway's data folder.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
     if (isKeySure) await requireMasterKey(database.pool, masterKey);
     const { services, signIn, webhookSecrets, billing } = createRooms({

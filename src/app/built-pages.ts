@@ -1,6 +1,7 @@
 /**
- * Finds the built pages, or builds them. They are built once from each state of their sources, into a folder that is
- * named after it, so a server never serves pages that do not fit its contract and nobody has to remember a step.
+ * Finds the built pages, or builds them. They are built once from each state of their sources, into
+ * a folder that is named after it. So a server never serves pages that do not fit its contract, and
+ * no manual step is needed.
  */
 import { spawn } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
@@ -17,7 +18,7 @@ const project = join(import.meta.dirname, "..", "..");
 /** The builder: a development dependency. */
 const vite = join(project, "node_modules", "vite", "bin", "vite.js");
 
-/** The sources of the pages; the lock file stands for the packages. */
+/** The sources of the pages; the lock file represents the packages. */
 const sources = ["console/**/*", "gen/**/*.ts", "package-lock.json"];
 
 /** There are no built pages, and the builder is not installed. */
@@ -33,10 +34,10 @@ export async function canServePages(): Promise<boolean> {
 }
 
 /**
- * Resolves with the folder of the built pages. Builds them if they are missing or outdated, which takes about three
- * seconds in a process of its own.
+ * Resolves with the folder of the built pages. Builds them if they are missing or outdated, which
+ * takes about three seconds in a separate process.
  *
- * @param signal aborts the build. Default: nothing does
+ * @param signal aborts the build. Never by default
  * @throws NoBuilder if they must be built, and the builder is not installed
  * @throws Error if the build fails, with the output of the builder
  */
@@ -87,12 +88,12 @@ export async function readPages(folder: string): Promise<Pages> {
   );
 }
 
-/** What the name of a compressed page has behind that of the page. */
+/** The suffix of a compressed page's name. */
 const compressedEnding = ".gz";
 
 /**
- * Writes a compressed page beside each that is smaller for it by a tenth. Done with the build: at each start it took
- * 60 ms of CPU.
+ * Writes a compressed copy of each page that it makes smaller by a tenth. Done with the build: at
+ * each start it took 60 ms of CPU.
  */
 async function compressPages(folder: string): Promise<void> {
   const compressAndWrite = async (path: string): Promise<void> => {
@@ -136,7 +137,7 @@ async function hashOf(globs: readonly string[]): Promise<string> {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** In a process of its own: the builder would block this one and keep 200 MB of memory. */
+/** In a separate process: the builder would block this one and keep 200 MB of memory. */
 async function runVite(outDir: string, signal: AbortSignal | undefined): Promise<void> {
   const config = join(project, "console", "vite-config.ts");
   const args = [vite, "build", "--config", config, "--outDir", outDir, "--logLevel", "warn"];

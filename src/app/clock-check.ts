@@ -7,10 +7,10 @@ import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import type { Clock } from "../core/clock.ts";
 import { databaseTime } from "../db/partition.ts";
 
-/** The largest difference, in milliseconds. NTP keeps clocks within 100 ms. */
+/** The largest accepted difference. NTP keeps clocks within 100 ms. */
 const differenceMsMax = 5_000;
 
-/** Interval between comparisons, in milliseconds. */
+/** Interval between comparisons. */
 const checkEveryMs = 60_000;
 
 /** Options of {@link ClockCheck}. */
@@ -39,7 +39,10 @@ export class ClockCheck {
     this.jobs = periodic([{ run, everyMs: checkEveryMs, firstMs: checkEveryMs, onError }]);
   }
 
-  /** How far the machine's clock was ahead of the database's at the last comparison, in milliseconds. Negative: behind it. */
+  /**
+   * Time by which the machine's clock was ahead of the database's at the last comparison. Negative
+   * if it was behind.
+   */
   get aheadMs(): number {
     return this.#aheadMs;
   }

@@ -13,18 +13,20 @@ interface ConsoleOptions {
   readonly requestGate: RouterOptions["requestGate"];
   /** Whether new requests are served; false while the gateway drains. */
   readonly isOpen: () => boolean;
-  /** The origin of the console. `undefined`: not known. */
+  /** The origin of the console; undefined if unknown. */
   readonly ownUrl: string | undefined;
   /** The origin of the API, as pages call it; empty if it is their own. */
   readonly apiOrigin: () => string;
-  /** The pages; resolves to `undefined` if they cannot be served. `undefined`: no console. */
+  /**
+   * The pages; resolves to undefined if they cannot be served. Undefined if there is no console.
+   */
   readonly pages: Promise<Pages | undefined> | undefined;
 }
 
-/** Longest message from a page, in bytes: pages send forms, and anybody can send one. */
+/** Maximum length of a message from a page: pages send forms, and any client can send one. */
 const consoleMessageBytesMax = 1024 * 1024;
 
-/** Registers the console's RPCs under a prefix of their own, and its pages. */
+/** Registers the console's RPCs under a separate prefix, and its pages. */
 export async function registerConsole(
   facade: FastifyInstance,
   { rpcs, requestGate, isOpen, ownUrl, apiOrigin, pages }: ConsoleOptions,

@@ -1,6 +1,6 @@
 /**
- * Connects the edges with the rooms: REST, Connect and gRPC-web on the public listener, the console beside them, gRPC and
- * Connect on the internal listener.
+ * Connects the edges with the rooms: REST, Connect and gRPC-web on the public listener, the console
+ * on the same listener, gRPC and Connect on the internal listener.
  */
 import type { DescService } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
@@ -61,11 +61,11 @@ export interface EdgeOptions {
   readonly callbacks: CallbackReceiver;
   /** Native vendor APIs to serve. */
   readonly nativePrefixes: readonly NativePrefix[];
-  /** The origins whose pages may call. Default: none. */
+  /** The origins whose pages may call. None by default. */
   readonly corsOrigins?: readonly string[] | undefined;
-  /** The console's pages; resolves to `undefined` if they cannot be served. Default: no console. */
+  /** The console's pages; resolves to undefined if they cannot be served. No console by default. */
   readonly pages?: Promise<Pages | undefined> | undefined;
-  /** Renders the metrics of all workers. Default: those of this process, the only one. */
+  /** Renders the metrics of all workers. By default the metrics of this process, the only one. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
 }
 
@@ -109,7 +109,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     findFile: options.findFile,
     callbacks: options.callbacks,
     natives: options.nativePrefixes,
-    // The console's pages call the API with a key of their own.
+    // The console's pages call the API with a separate key.
     corsOrigins: [
       ...(options.corsOrigins ?? []),
       ...(consoleUrl === undefined ? [] : [consoleUrl]),
@@ -175,7 +175,7 @@ function createBodies(metrics: Metrics): BodyBudget {
   return bodies;
 }
 
-/** The services that gRPC clients expect besides the contract. */
+/** The services outside the contract that gRPC clients expect. */
 function standardServices(
   descriptions: readonly DescService[],
   whyNotReady: () => Promise<string | undefined>,

@@ -1,6 +1,7 @@
 /**
- * The wiring of a server. With backend.ts and edges.ts this is the only code that knows every room. It lists the rooms
- * in the order in which they need each other, and closes them in the right order.
+ * The wiring of a server. With backend.ts and edges.ts this is the only code that imports every
+ * room. It lists the rooms in the order in which they depend on each other, and closes them in the
+ * right order.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Transport } from "@connectrpc/connect";
@@ -45,7 +46,7 @@ import { ClockCheck } from "./clock-check.ts";
 import { createReadiness } from "./readiness.ts";
 import { openVendors } from "./vendors.ts";
 
-/** Time for stopped calls to be settled, in milliseconds. */
+/** Time for stopped calls to be settled. */
 const drainEndMs = 5_000;
 
 /** A complete gateway. */
@@ -65,19 +66,19 @@ export interface Gateway {
 
 /** Options of {@link Gateway.close}. */
 export interface CloseOptions {
-  /** How long everything is still served, while `/readyz` answers 503, in milliseconds. Default 0. */
+  /** Time for which everything is still served, while `/readyz` returns 503. Default 0. */
   readonly delayMs?: number;
   /** Whether another process serves at the same address: then `/readyz` keeps its answer. Default false. */
   readonly isReplaced?: boolean;
-  /** How long running calls may finish after that, in milliseconds. Default: see limits. */
+  /** Maximum time that running calls may continue after that. Default: see limits. */
   readonly drainMs?: number;
 }
 
 /**
- * Options of {@link openGateway}. `pages`: the console's pages; default: none. `journal`: the journal files of a worker;
- * default: a new one to write, and all of the data folder to replay. For tests: `timings` of the ledger
- * (default {@link LedgerTimings}), `taskTimings` of tasks, and `failpoint`, called at each step of a money operation
- * (default: none).
+ * Options of {@link openGateway}. `pages`: the console's pages; none by default. `journal`: the
+ * journal files of a worker. By default a new one to write, and all of the data folder to replay.
+ * For tests: `timings` of the ledger (default {@link LedgerTimings}), `taskTimings` of tasks, and
+ * `failpoint`, called at each step of a money operation (none by default).
  */
 export interface OpenGatewayOptions
   extends OpenOptions,
@@ -162,7 +163,7 @@ async function assemble(
   );
   const detached = new DetachedReplies();
   const counter = createTokenCounter({ warn });
-  // Free counts have a thread of their own: holds and settlements never wait for them (R-LIM-2).
+  // Free counts have a separate thread: holds and settlements never wait for them (R-LIM-2).
   const freeCounter = createTokenCounter({ warn, deadlineMs: countDeadlineMs });
 
   const pipeline = createPipeline({

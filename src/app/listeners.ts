@@ -9,7 +9,7 @@ import {
   openInternalListener,
 } from "../edge/rpc/internal-listener.ts";
 
-/** Time for cancelled calls to report their end, in milliseconds. */
+/** Time for cancelled calls to report their end. */
 const endMs = 2_000;
 
 /** The two listeners. */
@@ -17,21 +17,22 @@ export interface Edges {
   /** Starts listening. @throws if a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
   /**
-   * Announces the end: everything is still served, but clients are asked to connect anew.
+   * Announces the end: everything is still served, but clients are requested to reconnect.
    *
-   * @param isReplaced whether another process serves at the same address. If not, `/readyz` answers 503 from now on
+   * @param isReplaced whether another process serves the same address. If not, `/readyz` returns
+   * 503 from now on
    */
   announceStop(isReplaced: boolean): void;
   /** Takes no new connections. Open ones are closed when they are idle. */
   stopListening(): void;
-  /** Ends running calls, tells their clients the reason, and closes both listeners. */
+  /** Ends running calls, sends their clients the reason, and closes both listeners. */
   close(): Promise<void>;
 }
 
 /** Options of the internal listener, without its address. */
 type InternalOptions = Omit<Parameters<typeof openInternalListener>[0], "address">;
 
-/** What the listeners serve. */
+/** Options of the listeners. */
 interface Served {
   readonly facade: FastifyInstance;
   readonly internal: InternalOptions;
@@ -47,7 +48,7 @@ export class Listeners implements Edges {
   readonly #stopping = new AbortController();
   #served: Served | undefined;
   #internal: InternalListener | undefined;
-  /** How the end was announced. `replacement`: another process serves at the same address. */
+  /** The announced kind of end. `replacement`: another process serves the same address. */
   #announced: "stop" | "replacement" | undefined;
   #closing: Promise<unknown> | undefined;
   #publicUrl = "";
@@ -80,7 +81,7 @@ export class Listeners implements Edges {
   /** Sets what is served. */
   serve(facade: FastifyInstance, internal: InternalOptions): void {
     this.#served = { facade, internal };
-    // The reply tells the client to connect anew.
+    // The reply requests the client to reconnect.
     facade.server.prependListener("request", (_request, response) => {
       if (this.#announced !== undefined) response.shouldKeepAlive = false;
     });
@@ -139,7 +140,7 @@ async function closeWithin(
   clearTimeout(cut);
 }
 
-/** How often a stopping listener closes connections that have become idle, in milliseconds. */
+/** Interval at which a stopping listener closes connections that have become idle. */
 const idleScanMs = 20;
 
 /** Takes no new connections; resolves when the last one has ended. */

@@ -7,7 +7,7 @@ interface OperatorPageOptions {
   readonly metrics: Pick<Metrics, "registry">;
   /** Why calls cannot be served; `undefined` if they can. */
   readonly whyNotReady: () => Promise<string | undefined>;
-  /** Renders the metrics of all workers. Default: those of this process, the only one. */
+  /** Renders the metrics of all workers. By default the metrics of this process, the only one. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
 }
 

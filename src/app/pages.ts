@@ -3,12 +3,14 @@ import type { Logger } from "pino";
 import { buildPages, NoBuilder, readPages } from "./built-pages.ts";
 import type { Pages } from "../edge/rest/pages.ts";
 
-/** Reads the pages. Builds them first where necessary, while the gateway already serves calls. */
+/** Reads the pages. Builds them first if necessary, while the gateway already serves calls. */
 export async function openPages(log: Logger, signal: AbortSignal): Promise<Pages | undefined> {
   return readFound(await findPages(log, signal), log);
 }
 
-/** Resolves with the folder of the built pages; `undefined` where there is none, which has been logged. */
+/**
+ * Resolves with the folder of the built pages; undefined if there is none. The reason was logged.
+ */
 export async function findPages(log: Logger, signal: AbortSignal): Promise<string | undefined> {
   try {
     return await buildPages(signal);
@@ -34,6 +36,6 @@ export async function readFound(
 
 const unservedText = "the console cannot be served";
 
-/** Log text where pages cannot be built, as after `npm ci --omit=dev`. */
+/** Log text if pages cannot be built, as after `npm ci --omit=dev`. */
 const noBuilderText =
   "the console has no pages, and their builder is not installed: run `npm ci && npm run console`, then `npm prune --omit=dev` if you like, and start again; calls are served";

@@ -4,10 +4,10 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { createRpcHandlers, type RouterOptions } from "../edge/rpc/router.ts";
 
 /**
- * Serves RPCs on the public listener. One route for each service: with one for each RPC and HTTP method, 1,800 routes took a
- * fifth of the CPU of opening a gateway in a warm process.
+ * Serves RPCs on the public listener. One route for each service: with one for each RPC and HTTP
+ * method, 1,800 routes took a fifth of the CPU of opening a gateway in a warm process.
  *
- * @param contextValues those of a request. Default: none
+ * @param contextValues context values of a request. None by default
  */
 export function registerRpcs(
   scope: FastifyInstance,

@@ -4,10 +4,10 @@ import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { ClockCheck } from "./clock-check.ts";
 import type { RunningCalls } from "../calls/running-calls.ts";
 
-/** How long a readiness result is cached, in milliseconds. */
+/** Cache time of a readiness result. */
 const readyMs = 1_000;
 
-/** What readiness depends on. */
+/** The dependencies of readiness. */
 interface ReadinessOptions {
   readonly pool: Pool;
   readonly calls: Pick<RunningCalls, "isOpen">;

@@ -18,14 +18,18 @@ import { type WelcomeOptions, announce } from "./welcome.ts";
 interface ServeOptions {
   readonly settings: Settings;
   readonly config: Config;
-  /** Reads the configuration again, for SIGHUP. @throws where it is faulty */
+  /**
+   * Reads the configuration again, for SIGHUP.
+   *
+   * @throws if it is faulty
+   */
   readonly readConfig: () => Promise<Config>;
 }
 
 /**
- * Runs a gateway until SIGTERM, SIGINT or SIGHUP. Resolves when it has drained. A second SIGTERM or SIGINT ends the
- * process without a drain. With several workers SIGHUP replaces them instead, unless it says that the terminal was
- * closed.
+ * Runs a gateway until SIGTERM, SIGINT or SIGHUP. Resolves when it has drained. A second SIGTERM or
+ * SIGINT ends the process without a drain. With several workers SIGHUP replaces them instead,
+ * unless it means that the terminal was closed.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   setV8Flags();
@@ -84,16 +88,17 @@ async function serveUntil(
   }
 }
 
-/** Database connections besides those of workers: command lines and the supervisor. */
+/** Database connections in addition to those of workers: command lines and the supervisor. */
 const otherConnections = 20;
 
 /** Most connections that one worker opens, rounded up. While workers are replaced there is one more of them. */
 const workerConnections = 45;
 
 /**
- * Runs several workers until SIGTERM or SIGINT. Resolves when all have drained. A second one kills them.
+ * Runs several workers until SIGTERM or SIGINT. Resolves when all have drained. A second one kills
+ * them.
  *
- * @throws the first failure at start, or where a worker exited while draining
+ * @throws the first failure at start, or if a worker exited while draining
  */
 async function supervise(options: ServeOptions, output: LogOutput): Promise<void> {
   const { settings, config } = options;

@@ -6,14 +6,20 @@
  */
 const echoMs = 300;
 
-/** How long the last work after a second signal may take, in milliseconds: stopping PostgreSQL takes less than one second. */
+/**
+ * Maximum duration of the last work after a second signal: stopping PostgreSQL takes less than one
+ * second.
+ */
 const lastWorkMs = 10_000;
 
-/** What to do with further signals. */
+/** Handlers of further signals. */
 interface StopOptions {
   /** The last work after a second SIGTERM or SIGINT. The process exits with code 1 when it has resolved. */
   readonly onSecond: () => Promise<void>;
-  /** Called for each SIGHUP before the stop. Default: SIGHUP stops, for nobody but us would stop the embedded PostgreSQL. */
+  /**
+   * Called for each SIGHUP before the stop. By default SIGHUP stops, because only this process
+   * would stop the embedded PostgreSQL.
+   */
   readonly onHangUp?: () => void;
 }
 

@@ -23,23 +23,23 @@ import type { WorkerOrder, ListenUrls, FromWorker, ToWorker } from "./worker-mes
 interface SupervisorOptions {
   /** The order that every worker gets. */
   readonly order: Omit<WorkerOrder, "worker" | "journal">;
-  /** The folder of the console's pages; `undefined` where there is none. */
+  /** The folder of the console's pages; undefined if there is none. */
   readonly pages: Promise<string | undefined>;
   readonly log: Logger;
   /** Writes whole lines of workers' logs. */
   readonly write: (lines: string) => void;
 }
 
-/** A worker that ran this long before it exited is restarted at once, in milliseconds. */
+/** A worker that ran at least this long before it exited is restarted at once. */
 const steadyMs = 60_000;
 
-/** Pause before a worker that exited sooner is restarted, in milliseconds. It doubles each time. */
+/** Pause before a worker that exited sooner is restarted. It doubles each time. */
 const pauseMs = 500;
 
-/** Longest pause, in milliseconds. */
+/** Longest pause. */
 const pauseMsMax = 30_000;
 
-/** Deadline for a worker to report its metrics, in milliseconds. After it, the last report counts. */
+/** Deadline for a worker to report its metrics. After it, the last report counts. */
 const metricsMs = 1_000;
 
 /** One worker position; restarts keep it. */
@@ -65,7 +65,7 @@ export class Supervisor {
   readonly #slots: readonly Slot[];
   readonly #metrics = new WorkerMetrics();
   readonly #journals: JournalFiles;
-  /** The journal files of the workers that live. */
+  /** The journal files of the running workers. */
   readonly #journalOf = new Map<Worker, JournalNames>();
   readonly #asked = new Map<number, () => void>();
   #askedCount = 0;
@@ -127,14 +127,19 @@ export class Supervisor {
     return this.#restarting;
   }
 
-  /** Drains all workers. Resolves when the last has ended. @throws where one did not end cleanly */
+  /**
+   * Drains all workers. Resolves when the last has ended.
+   *
+   * @throws if one did not end cleanly
+   */
   async stop(): Promise<void> {
     this.#isStopping = true;
     for (const slot of this.#slots) {
       clearTimeout(slot.timer);
       send(slot.process, { kind: "stop", isReplaced: false });
     }
-    // One whose replacement does not serve yet has got no order to stop; to others this is a repetition.
+    // A worker whose replacement does not serve yet has received no stop order; for the others this
+    // is a repetition.
     for (const worker of this.#leaving) send(worker, { kind: "stop", isReplaced: false });
     await this.#ended();
     if (this.#failures.length > 0) throw new Error(this.#failures.join("; "));
@@ -173,7 +178,7 @@ export class Supervisor {
   /** Starts another worker in a slot; when it serves, the old one drains. Resolves when that has ended. */
   async #replace(slot: Slot): Promise<void> {
     const { process: old, servesSinceMs } = slot;
-    // One that is about to be restarted gets the new order anyway.
+    // A worker that is about to be restarted gets the new order anyway.
     if (old === undefined) return;
     slot.replacing = Promise.withResolvers();
     this.#leaving.add(old);
@@ -301,7 +306,7 @@ export class Supervisor {
   }
 }
 
-/** How a worker's process ended. */
+/** The exit of a worker's process. */
 interface WorkerEnd {
   readonly pid: number | undefined;
   readonly code: number | null;

@@ -22,7 +22,10 @@ interface OpenVendorsOptions {
 interface Vendors {
   /** By name, with the first credential: what a vendor stores belongs to one of them. */
   readonly vendors: ReadonlyMap<string, Vendor>;
-  /** Those that store responses: by name, and also by `vendor#credential` where there are several. */
+  /**
+   * The vendors that store responses: by name, and also by `vendor#credential` if there are
+   * several.
+   */
   readonly storingVendors: ReadonlyMap<string, Vendor>;
   /** All, to be closed. */
   readonly clients: readonly Vendor[];

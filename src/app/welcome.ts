@@ -41,7 +41,10 @@ export async function announce(services: Services, options: WelcomeOptions): Pro
   warnOfShownCodes(options);
 }
 
-/** Warns where sign-in codes are shown to whoever requests them: then nobody else should reach the gateway. */
+/**
+ * Warns if sign-in codes are shown to every client that requests them: then the gateway should be
+ * reachable for developers only.
+ */
 function warnOfShownCodes({ settings, config, log }: WelcomeOptions): void {
   const { host } = settings.listen;
   const isLocal = ["127.0.0.1", "::1", "localhost"].includes(host);
@@ -55,7 +58,7 @@ function warnOfShownCodes({ settings, config, log }: WelcomeOptions): void {
 /** Balance of the demo account. */
 const demoBalanceNanos = 10n * nanosPerUsd;
 
-/** Where the gateway and its console are reached. */
+/** The addresses of the gateway and its console. */
 interface Addresses {
   readonly config: Config;
   readonly url: string;
@@ -95,8 +98,8 @@ async function welcome(
 }
 
 /**
- * How the operator enters the console: on a demo without a password, by a link. Otherwise no credential is printed,
- * since output is often kept.
+ * The operator's access to the console: on a demo without a password, by a link. Otherwise no
+ * credential is printed, since output is often stored.
  */
 async function consoleLines(
   { signIn, transport }: Services,

@@ -3,15 +3,15 @@ import type { JournalNames } from "../billing/journal/journal-files.ts";
 import type { Config, Settings } from "../config/config.ts";
 import type { MetricSnapshot } from "../observe/metrics.ts";
 
-/** Where a worker listens. */
+/** The addresses on which a worker listens. */
 export interface ListenUrls {
   readonly publicUrl: string;
   readonly internalUrl: string;
 }
 
 /**
- * What a worker serves with. Restarted workers get the same order, since the configuration file may have changed
- * meanwhile.
+ * The settings with which a worker serves. Restarted workers get the same order, since the
+ * configuration file may have changed meanwhile.
  */
 export interface WorkerOrder {
   readonly settings: Settings;
@@ -20,14 +20,14 @@ export interface WorkerOrder {
   readonly worker: number;
   /** The journal files of this worker, which no other process uses. */
   readonly journal: JournalNames;
-  /** The URL of the embedded PostgreSQL that the supervisor runs; `undefined` where there is none. */
+  /** The URL of the embedded PostgreSQL that the supervisor runs; undefined if there is none. */
   readonly embeddedUrl: string | undefined;
 }
 
 /** Messages to a worker. */
 export type ToWorker =
   | { readonly kind: "start"; readonly order: WorkerOrder }
-  /** The folder of the console's pages; `undefined` where they cannot be served. */
+  /** The folder of the console's pages; undefined if they cannot be served. */
   | { readonly kind: "pages"; readonly folder: string | undefined }
   /** Requests the worker's own metrics. */
   | { readonly kind: "readOwn"; readonly id: number }

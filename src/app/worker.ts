@@ -42,7 +42,7 @@ async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink)
       const urls = await Promise.race([gateway.listen(), supervisor.stopped.then(() => undefined)]);
       if (urls !== undefined) supervisor.serve(gateway, urls);
       const { isReplaced, isOrphaned } = await supervisor.stopped;
-      // Without a supervisor nobody can connect any more.
+      // Without a supervisor no client can connect any longer.
       const delayMs = isOrphaned ? 0 : order.settings.drainDelayMs;
       await gateway.close({ delayMs, isReplaced });
       await supervisor.sendMetrics();
@@ -69,9 +69,9 @@ interface StopOrder {
 
 /** The worker's connection to its supervisor. */
 class SupervisorLink {
-  /** The order to serve with; `undefined` where the worker is stopped before it gets one. */
+  /** The order to serve with; undefined if the worker is stopped before it gets one. */
   readonly order: Promise<WorkerOrder | undefined>;
-  /** The folder of the console's pages; `undefined` where there is none. */
+  /** The folder of the console's pages; undefined if there is none. */
   readonly pagesFolder: Promise<string | undefined>;
   /** Resolves when this process must drain: on the supervisor's order, or because the supervisor is gone. */
   readonly stopped: Promise<StopOrder>;
@@ -101,7 +101,7 @@ class SupervisorLink {
   }
 
   send(message: FromWorker): void {
-    // Without a supervisor there is nobody to notify.
+    // Without a supervisor there is no recipient.
     if (this.#worker.isConnected()) this.#worker.send(message);
   }
 
@@ -111,7 +111,7 @@ class SupervisorLink {
     this.send({ kind: "listening", urls });
   }
 
-  /** The metrics of all workers as text; without a supervisor, those of this one. */
+  /** The metrics of all workers as text; without a supervisor, the metrics of this one. */
   readAllMetrics(): Promise<string> {
     if (!this.#worker.isConnected())
       return this.#gateway?.metrics.registry.metrics() ?? Promise.resolve("");
@@ -154,7 +154,11 @@ class SupervisorLink {
     this.#stopped.resolve(order);
   }
 
-  /** Sends the metrics of this worker. @param id that of the request. Default: nobody asked */
+  /**
+   * Sends the metrics of this worker.
+   *
+   * @param id id of the request. Without a request by default
+   */
   async sendMetrics(id = 0): Promise<void> {
     const metrics = await this.#gateway?.metrics.registry.getMetricsAsJSON();
     this.send({ kind: "own", id, metrics: (metrics ?? []) as unknown as MetricSnapshot[] });
