@@ -1,4 +1,4 @@
-/** What the task room keeps. */
+/** Tables of the task room. */
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
@@ -116,7 +116,7 @@ export const TaskEntity = defineEntity({
   ],
 });
 
-/** What happened to a task, in order: its changes of state, and late news of its vendor. Never changed. */
+/** Changes of a task's state in order, and late results of its vendor. Never changed. */
 export const TaskEventEntity = defineEntity({
   name: "TaskEventEntity",
   tableName: "task_event",

@@ -28,7 +28,11 @@ export function invalidParam(param: string, rule: string): GatewayError {
   return invalid(param, `${param}: ${rule}`);
 }
 
-/** 409 where the callback id belongs to a task with another body. @param name of the member or header that brought it */
+/**
+ * 409 if the callback id belongs to a task with another body.
+ *
+ * @param name of the member or header that contained it
+ */
 export function callbackIdReused(name: string, taskId: string): GatewayError {
   return new GatewayError(
     ErrorCode.IDEMPOTENCY_KEY_REUSED,
@@ -37,7 +41,7 @@ export function callbackIdReused(name: string, taskId: string): GatewayError {
   );
 }
 
-/** 429 where the account has too many queued tasks. */
+/** 429 if the account has too many queued tasks. */
 export function queueFull(): GatewayError {
   return new GatewayError(
     ErrorCode.QUEUE_FULL,
@@ -62,7 +66,7 @@ export interface Failure {
   readonly code: FailureCode;
   /** For the customer. */
   readonly message: string;
-  /** What the vendor generated all the same, and charges for. Default: nothing. */
+  /** The vendor's output despite the failure, which it charges for. None by default. */
   readonly outcome?: TaskOutcome;
   /** Further columns to write. */
   readonly set?: Pick<TransitionColumns, "reported_vendor_task_id" | "is_late_charge_pending">;

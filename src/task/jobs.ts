@@ -5,15 +5,15 @@ import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import { databaseTime, firstId } from "../db/partition.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
 
-/** How many tasks are in each state that is not an end, of all processes. */
+/** Number of tasks in each open state, in all processes. */
 export type TaskCounts = ReadonlyMap<TaskState, number>;
 
 /** The database, and the reports of {@link createTaskJobs}. */
 export interface TaskJobsOptions {
   readonly pool: Pool;
-  /** Called with each count. Default: nothing. */
+  /** Called with each count. Does nothing by default. */
   readonly onCount?: (counts: TaskCounts) => void;
-  /** Logs what an operator should know, without secrets. Default: nothing. */
+  /** Logs a warning for operators, without secrets. Does nothing by default. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -25,13 +25,13 @@ export interface TaskJobs extends PeriodicJobs {
   count(): Promise<TaskCounts>;
 }
 
-/** How often old tasks are deleted, in milliseconds. */
+/** Interval at which old tasks are deleted. */
 const expireEveryMs = 10 * 60 * 1_000;
 
-/** How often open tasks are counted, in milliseconds. */
+/** Interval at which open tasks are counted. */
 const countEveryMs = 15_000;
 
-/** How many tasks one statement deletes: a long one would hold up others. */
+/** Number of tasks that one statement deletes: a long statement would delay others. */
 const batch = 1_000;
 
 /** An id begins with its creation time, by the clock of a process that may be wrong; and a task that ran for that long is

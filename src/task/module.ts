@@ -1,4 +1,4 @@
-/** Puts the task room of a server together: the whole service, and the worker. */
+/** Connects the parts of a server's task room: the whole service, and the worker. */
 import type { Logger } from "pino";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
@@ -49,7 +49,7 @@ import type {
 } from "./work/worker-options.ts";
 import { createTaskWorker } from "./work/worker.ts";
 
-/** What {@link createTaskRoom} is built on. */
+/** Dependencies of {@link createTaskRoom}. */
 interface TaskOptions {
   readonly clock: Clock;
   readonly database: Database;
@@ -61,11 +61,14 @@ interface TaskOptions {
   readonly metrics: Metrics;
   /** Finds result files. */
   readonly results: Pick<ResultFiles, "find">;
-  /** Called when a task is due. Default: nothing; workers find it with their next scan. */
+  /** Called when a task is due. Does nothing by default; workers find it with their next scan. */
   readonly onNews?: () => void;
-  /** Called when the cancel of a running task is requested. Default: nothing; its worker finds it by its heartbeat. */
+  /**
+   * Called when the cancel of a running task is requested. Does nothing by default; its worker
+   * finds it at its heartbeat.
+   */
   readonly onCancel?: (taskId: string) => void;
-  /** Tasks that were submitted to a vendor's native API. Default: there are none. */
+  /** Tasks that were submitted to a vendor's native API. None by default. */
   readonly native?: Pick<WorkerOptions, "natives" | "notify">;
 }
 
@@ -122,7 +125,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     clock,
     pricing: createPricing(prices, clock),
     onAccepted: onNews,
-    // Where that fails too, the task runs: its client sees it in its list.
+    // If that fails too, the task runs: its client sees it in its list.
     onUnknown: ({ id, account_id }) => void cancel(id, account_id).catch(() => {}),
   });
   const schemas = schemasOf(vendors, allowHosts);
@@ -159,7 +162,7 @@ function watchPolls(metrics: Metrics, waitSlots: WaitSlots): void {
   );
 }
 
-/** What {@link createTaskProcessing} is built on. */
+/** Dependencies of {@link createTaskProcessing}. */
 export interface TaskProcessingOptions {
   readonly clock: Clock;
   readonly database: Database;
@@ -185,7 +188,7 @@ export interface TaskProcessingOptions {
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
   /** Called when a task has cost more than its account could pay. */
   readonly onLoss: (accountId: string, lossNanos: bigint) => void;
-  /** For tests. Default: those of the limits. */
+  /** For tests. The values of limits.ts by default. */
   readonly taskTimings?: Partial<WorkerTimings> | undefined;
 }
 
@@ -325,7 +328,7 @@ function vendorCostOf({
   };
 }
 
-/** The callback address for vendors, where the public URL has TLS: vendors accept nothing else. */
+/** The callback address for vendors, if the public URL has TLS: vendors accept nothing else. */
 function callbackAt({
   publicUrl,
 }: Pick<Settings, "publicUrl">): Pick<WorkerOptions, "callbackUrl"> {

@@ -23,7 +23,7 @@ export interface TaskServiceOptions extends TaskReadsOptions {
   /** Finds a model. @throws GatewayError MODEL_NOT_FOUND or ACCESS_DENIED */
   readonly authorize: (caller: Caller, modelKey: string) => ModelConfig;
   readonly schemas: TaskSchemas;
-  /** Hosts of callbacks that need not be public. Default: none. */
+  /** Hosts of callbacks that need not be public. None by default. */
   readonly allowHosts?: readonly string[];
   readonly submit: Submit;
   readonly cancel: Cancel;

@@ -27,13 +27,14 @@ export const taskStates = [
 /**
  * The events of a task:
  * - `claim`: a worker begins to submit it.
- * - `requeue`: it was not submitted after all, and nothing runs at a vendor. Where another process took it for lost
- *   meanwhile, only the process that claimed it knows that.
+ * - `requeue`: it was not submitted after all, and nothing runs at a vendor. If another process
+ *   reclaimed it meanwhile, only the process that claimed it first knows that.
  * - `lose`: the vendor was called and did not answer.
- * - `resubmit`: it is safe to call the vendor again: its submit is idempotent, or it does not have the task.
+ * - `resubmit`: it is safe to call the vendor again: its submit is idempotent, or it does not have
+ *   the task.
  * - `accept`: the vendor has it.
- * - `produce`: the vendor is done; its result is to be fetched.
- * - `complete`: the result is here.
+ * - `produce`: the vendor is done; its result must be downloaded.
+ * - `complete`: the result is stored.
  * - `fail`: it ends without a result.
  * - `cancel`: it ends on its client's request.
  */
@@ -81,7 +82,7 @@ export function publicState(state: TaskState): PublicState {
   return publicStates[state];
 }
 
-/** The state after an event; `undefined`: the event cannot happen in this state. */
+/** The state after an event; undefined if the event cannot happen in this state. */
 export function nextState(state: TaskState, event: TaskEvent): TaskState | undefined {
   const { from, to } = transitions[event];
   return (from as readonly TaskState[]).includes(state) ? to : undefined;
@@ -113,7 +114,7 @@ const progressRanges: Readonly<Record<TaskState, readonly [number, number]>> = {
 /**
  * The progress to write with a state.
  *
- * @param told the vendor's progress in percent; anything but a number counts as none
+ * @param told the vendor's progress in percent; any value but a number counts as absent
  */
 export function progressIn(state: TaskState, told?: number): number {
   const [least, most] = progressRanges[state];

@@ -19,13 +19,21 @@ const sql = {
 
 /** Reads tasks from the database. */
 export interface TaskStore {
-  /** A task; `undefined`: it does not exist, or belongs to another account. @param accountId default: any */
+  /**
+   * A task; undefined if it does not exist, or belongs to another account.
+   *
+   * @param accountId any account by default
+   */
   find(taskId: string, accountId?: string): Promise<TaskSummary | undefined>;
   /** The same with its parameters. */
   findWhole(taskId: string, accountId: string | undefined): Promise<WholeTask | undefined>;
   /** The newest task by the request id of its submit. */
   findByRequest(requestId: string): Promise<TaskSummary | undefined>;
-  /** One more than the page's limit, newest first. @param states default: all */
+  /**
+   * One more than the page's limit, newest first.
+   *
+   * @param states all by default
+   */
   list(page: Page, accountId: string, states?: readonly string[]): Promise<readonly TaskSummary[]>;
 }
 
@@ -34,7 +42,8 @@ export function createTaskStore(pool: Pick<Pool, "query">): TaskStore {
   const query = async (text: string, values: unknown[]): Promise<readonly TaskSummary[]> =>
     (await mapDatabaseLoss(pool.query<TaskSummary>(text, values))).rows;
   return {
-    // The same query for an unknown task and for another account's: neither answer nor timing tells them apart.
+    // The same query for an unknown task and for another account's: neither answer nor timing
+    // reveals the difference.
     find: async (taskId, accountId) =>
       isUuid(taskId) ? (await query(sql.find, [taskId, accountId ?? null]))[0] : undefined,
     findWhole: async (taskId, accountId) =>

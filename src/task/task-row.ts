@@ -17,12 +17,14 @@ export type TaskRow = Omit<
   readonly params: JsonObject | null;
   readonly result: StoredResultJson | null;
   readonly usage: StoredUsageJson | null;
-  /** Time to its deadline, in milliseconds; negative after it. */
+  /** Time until its deadline; negative after it. */
   readonly left_ms: number;
-  /** Tells one submit from another: the time from its beginning to the deadline, as PostgreSQL writes it. Both are moved
-   * where the database's clock is set. Null before the first. */
+  /**
+   * Distinguishes one submit from another: the time from its beginning to the deadline, as
+   * PostgreSQL writes it. Both are moved if the database's clock is set. Null before the first.
+   */
   readonly attempt: string | null;
-  /** Time since its end, else since its last submit began, in milliseconds; null before the first. */
+  /** Time since its end, otherwise since its last submit began; null before the first. */
   readonly age_ms: number | null;
 };
 
@@ -52,13 +54,13 @@ export interface StoredUsageJson extends RareQuantities {
   readonly cacheWriteTokens: number;
   readonly outputTokens: number;
   readonly reasoningTokens: number;
-  /** Images generated. Default: none. */
+  /** Number of generated images. None by default. */
   readonly images?: number;
-  /** Seconds of video or audio generated. Default: none. */
+  /** Seconds of generated video or audio. None by default. */
   readonly seconds?: number;
 }
 
-/** The columns of a {@link WholeTask}, for `select` and `returning` where the table is called `task`. */
+/** The columns of a {@link WholeTask}, for `select` and `returning` with the table name `task`. */
 export const taskColumns = `task.id, task.account_id, task.key_id, task.model, task.type, task.params,
   task.callback_id, task.callback_url, task.path, task.request_id, task.state, task.progress, task.cancel_requested,
   task.version, task.fence, task.attempt_token, task.poll_count, task.failure_count, task.vendor,
@@ -74,8 +76,10 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
 /** The same without the parameters, which can be long. */
 export const summaryColumns = taskColumns.replace("task.params,", "");
 
-/** Parameters of at least this stored size in bytes are left out of claims: inline images can have megabytes, and most
- * steps do not need them. */
+/**
+ * Claims omit parameters of at least this stored size in bytes: inline images can have megabytes,
+ * and most steps do not need them.
+ */
 const longBytes = 16_384;
 
 /** The columns of a {@link TaskRow}. */

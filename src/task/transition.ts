@@ -12,18 +12,20 @@ import { summaryColumns, type TaskRow } from "./task-row.ts";
 
 /** A change of a task. */
 export interface Transition {
-  /** The event. Absent: the state stays. */
+  /** The event. If absent, the state stays. */
   readonly event?: TaskEvent;
   /** The vendor's progress, in percent. */
   readonly progress?: number | undefined;
   /** Further columns to write. */
   readonly set?: TransitionColumns;
-  /** Gives the lease back; the task is due again after so many milliseconds, or at its deadline. Absent: the lease is
-   * kept. A task that ends has none. */
+  /**
+   * Releases the lease; the task is due again after this time, or at its deadline. If absent, the
+   * lease is kept. A task that ends has none.
+   */
   readonly releaseMs?: number;
   /** The charge and its call record, of transitions that end the task. Its duration is written here. */
   readonly charge?: TaskCharge;
-  /** Writes further rows in the same transaction. Default: nothing. */
+  /** Writes further rows in the same transaction. None by default. */
   readonly inSameTransaction?: ((transaction: PoolClient) => Promise<void>) | undefined;
 }
 
@@ -47,17 +49,22 @@ export type TransitionColumns = Partial<{
   readonly is_late_charge_pending: boolean;
 }>;
 
-/** What transitions need. */
+/** Options of transitions. */
 export interface TransitionOptions {
   readonly pool: Pool;
-  /** Enqueues the webhook of a change, in its transaction; before its money.
-   * Default: {@link notifyTask}. */
+  /**
+   * Enqueues the webhook of a change, in its transaction; before its money. {@link notifyTask} by
+   * default.
+   */
   readonly notify?: (transaction: PoolClient, task: TaskRow) => Promise<void>;
-  /** Called when a move takes an account below its threshold. Default: nothing. */
+  /** Called if a transition reduces an account below its threshold. Does nothing by default. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
-  /** Called once committed, where the charge exceeds what the account could pay. Default: nothing. */
+  /**
+   * Called after the commit, if the charge exceeds what the account could pay. Does nothing by
+   * default.
+   */
   readonly onLoss?: (accountId: string, lossNanos: bigint) => void;
-  /** Logs what an operator should know, without secrets. Default: nothing. */
+  /** Logs a warning for operators, without secrets. Does nothing by default. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -65,9 +72,9 @@ export interface TransitionOptions {
  * Changes a task.
  *
  * @param task as it was read or claimed: its fence and state guard the change
- * @returns the task as it is now, or as it was where it is only rescheduled; `undefined`: another process has it, or its
- *   state has changed
- * @throws the driver's error; nothing was changed, or that is not known
+ * @returns the task after the change, or unchanged if it is only rescheduled. Undefined if another
+ * process has it, or its state has changed
+ * @throws the driver's error; nothing was changed, or the outcome is unknown
  */
 export async function applyTransition(
   needs: TransitionOptions,
@@ -91,7 +98,7 @@ export async function applyTransition(
   }
 }
 
-/** The same charge with less of a record; `undefined`: it has none. */
+/** The same charge with a smaller record; undefined if it has no record. */
 function withLessRecord(charge: TaskCharge | undefined): TaskCharge | undefined {
   if (charge?.record === undefined) return undefined;
   const { costNanos, record, isBare } = charge;
@@ -233,10 +240,10 @@ export function isReschedule(
 }
 
 /**
- * Reschedules a task that has not changed since its last poll: the most frequent transition, every few seconds for each
- * of ten thousand tasks. A prepared statement without a result row. The general statement is built anew each time and
- * returns forty columns. Rows and statements, with those of claims, were two fifths of the allocations of a process with
- * many tasks.
+ * Reschedules a task that has not changed since its last poll: the most frequent transition, every
+ * few seconds for each of ten thousand tasks. A prepared statement without a result row; the
+ * general statement is built anew each time and returns forty columns. Rows and statements,
+ * including those of claims, were two fifths of the allocations of a process with many tasks.
  */
 const rescheduleStatement = {
   name: "task_reschedule",

@@ -6,7 +6,7 @@ import { WakeSignal } from "../../core/wake-signal.ts";
 import { Listener } from "../../db/pool/listener.ts";
 import type { DatabaseAddress } from "../../db/pool/server.ts";
 
-/** Where a {@link TaskFeed} listens. */
+/** The source of a {@link TaskFeed}'s notifications. */
 export interface TaskFeedOptions {
   /** The database. Contains a password: never logged. */
   readonly url: DatabaseAddress;
@@ -68,7 +68,7 @@ export class TaskFeed {
   }
 }
 
-/** One subscription: remembers a change until it is next asked for. */
+/** One subscription: keeps a change until the next wait. */
 class Waiter {
   readonly #signal = new WakeSignal();
   #hasChanged = false;

@@ -19,11 +19,11 @@ import type { TaskSummary, TaskStore } from "../store.ts";
 /** Options of {@link createTaskReads}. */
 export interface TaskReadsOptions {
   readonly store: TaskStore;
-  /** Notifies of changes. Default: none; polls then do not wait. */
+  /** Notifies of changes. None by default; polls then do not wait. */
   readonly feed?: TaskFeed | undefined;
-  /** Limits the waiting polls of each account. Default: limits of its own. */
+  /** Limits the waiting polls of each account. Separate limits by default. */
   readonly waitSlots?: WaitSlots;
-  /** Tells how long a task runs. Default: the process's own. */
+  /** The clock for running times of tasks. The system clock by default. */
   readonly clock?: Pick<Clock, "now">;
 }
 
@@ -85,7 +85,7 @@ export function createTaskReads({
 /** The tasks that a caller may see. */
 interface Scope {
   readonly isOperator: boolean;
-  /** The only account whose tasks the caller may see; `undefined`: all. */
+  /** The only account whose tasks the caller may see; undefined for all. */
   readonly accountId: string | undefined;
 }
 
@@ -109,7 +109,7 @@ function accountOf({ accountId }: ListTasksRequest, context: HandlerContext): st
   throw noSuchAccount();
 }
 
-/** The states that the caller wants to see; `undefined`: all. */
+/** The states in the request; undefined for all. */
 function statesOf({ status }: ListTasksRequest): readonly string[] | undefined {
   if (status === TaskStatus.UNSPECIFIED) return undefined;
   return taskStates.filter((state) => publicState(state).status === status);
@@ -129,7 +129,7 @@ function tooManyWatches(): GatewayError {
   );
 }
 
-/** Reads a task; `undefined`: the caller's account has none of that id. */
+/** Reads a task; undefined if the caller's account has none with that id. */
 type ReadTask = () => Promise<TaskSummary | undefined>;
 
 /** A poll that may wait. */
@@ -137,9 +137,12 @@ interface Poll {
   readonly accountId: string;
   readonly taskId: string;
   readonly read: ReadTask;
-  /** How long to wait, in milliseconds. */
+  /** Maximum wait. */
   readonly waitMs: number;
-  /** Whether the client has this version of the task already. Default: it has the version that is read first. */
+  /**
+   * Whether the client has this version of the task already. By default it has the version that is
+   * read first.
+   */
   readonly knows?: ((task: TaskSummary) => boolean) | undefined;
   /** Aborted when the client disconnects or the gateway stops: the poll then answers at once. */
   readonly signal: AbortSignal;
@@ -149,14 +152,14 @@ interface Poll {
 export class WaitSlots {
   readonly #byAccount = new Map<string, number>();
 
-  /** How many wait, of all accounts. */
+  /** Number of waiting polls of all accounts. */
   get count(): number {
     let count = 0;
     for (const each of this.#byAccount.values()) count += each;
     return count;
   }
 
-  /** Takes a slot until it is disposed; `undefined`: the account has none left. */
+  /** Takes a slot until it is disposed; undefined if the account has no free slot. */
   enter(accountId: string): Disposable | undefined {
     const taken = this.#byAccount.get(accountId) ?? 0;
     if (taken >= parkedPollsMax) return undefined;
@@ -171,7 +174,10 @@ export class WaitSlots {
   }
 }
 
-/** Answers a poll: at once where the task has changed or ended, otherwise at its next change or after `waitMs`. */
+/**
+ * Answers a poll: at once if the task has changed or ended, otherwise at its next change or after
+ * `waitMs`.
+ */
 export async function poll(
   { accountId, taskId, read, waitMs, knows, signal }: Poll,
   { feed, waitSlots }: { readonly feed: TaskFeed | undefined; readonly waitSlots: WaitSlots },
@@ -193,7 +199,10 @@ export async function poll(
   return task;
 }
 
-/** How often a watch reads its task without a notice, in milliseconds: a missed notice delays it no longer. */
+/**
+ * Interval at which a watch reads its task without a notification. It limits the delay after a
+ * missed notification.
+ */
 const watchRecheckMs = 60_000;
 
 /** Yields a task as it is, and after each change; ends with the task or the signal. */

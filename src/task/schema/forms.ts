@@ -1,4 +1,4 @@
-/** The canonical parameters of each task type, whatever the vendor. */
+/** The canonical parameters of each task type, independent of the vendor. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
@@ -95,7 +95,7 @@ function textForm(maxOutputTokens: number): ParamsForm {
   return {
     title: "textParams",
     needs: [["prompt", "messages"]],
-    // Its vendors speak different styles: no further parameter is known to all of them.
+    // Its vendors have different styles: no further parameter is common to all of them.
     hasNoExtra: true,
     members: {
       prompt: text("What to answer", textCharsMax),
@@ -147,7 +147,9 @@ function textForm(maxOutputTokens: number): ParamsForm {
   };
 }
 
-/** The schema of a model's parameters, where its vendor has none of its own; `undefined`: no such type. */
+/**
+ * The schema of a model's parameters, if its vendor has none; undefined if there is no such type.
+ */
 export function baseSchema({ type, maxOutputTokens }: ModelConfig): JsonObject | undefined {
   if (type === ModelType.IMAGE) return paramsSchema(image);
   if (type === ModelType.VIDEO) return paramsSchema(video);

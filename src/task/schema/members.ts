@@ -106,7 +106,7 @@ export function paramsSchema({
   };
 }
 
-/** Requires one member. Strict validators want it declared where it is required. */
+/** Requires one member. Strict validators need its declaration next to the requirement. */
 function requires(name: string): JsonObject {
   return { type: "object", properties: { [name]: true }, required: [name] };
 }

@@ -29,16 +29,19 @@ export interface TaskModel {
 
 /** Finds the task parameters of models. */
 export interface TaskSchemas {
-  /** @throws GatewayError INVALID_REQUEST where no vendor of the model runs tasks */
+  /** @throws GatewayError INVALID_REQUEST if no vendor of the model runs tasks */
   of(model: ModelConfig): TaskModel;
 }
 
 interface TaskSchemasOptions {
-  /** How the vendor of a route runs tasks; `undefined`: it does not. */
+  /** The task interface of a route's vendor; undefined if it has none. */
   readonly tasksOf: (route: RouteConfig) => VendorTasks | undefined;
-  /** Whether the vendor of a route takes TEXT tasks: some have texts in their native API only. Default: all do. */
+  /**
+   * Whether the vendor of a route accepts TEXT tasks: some have texts in their native API only. All
+   * do by default.
+   */
   readonly takesText?: (route: RouteConfig) => boolean;
-  /** Hosts of files that need not be public. Default: none. */
+  /** Hosts of files that need not be public. None by default. */
   readonly allowHosts?: readonly string[];
 }
 
@@ -97,7 +100,11 @@ function isTaskType(type: ModelType): type is keyof typeof paramsFields {
   return type in paramsFields;
 }
 
-/** The first route whose vendor runs such tasks: it decides their parameters. @throws GatewayError where there is none */
+/**
+ * The first route whose vendor runs such tasks: it decides their parameters.
+ *
+ * @throws GatewayError if there is none
+ */
 function vendorOf(
   model: ModelConfig,
   { tasksOf }: TaskSchemasOptions,
@@ -136,11 +143,15 @@ interface ParamsCheckOptions {
   readonly schema: JsonObject;
   /** The member of the request, for example `imageParams`. */
   readonly field: string;
-  /** Hosts of files that need not be public. Default: none. */
+  /** Hosts of files that need not be public. None by default. */
   readonly allowHosts?: readonly string[];
 }
 
-/** Creates a check; compiles the schema once. @throws where the schema is invalid */
+/**
+ * Creates a check; compiles the schema once.
+ *
+ * @throws if the schema is invalid
+ */
 function createParamsCheck(options: ParamsCheckOptions): ParamsCheck {
   const { schema, field, allowHosts = [] } = options;
   const names = Object.keys((schema["properties"] ?? {}) as JsonObject);
@@ -192,7 +203,7 @@ function rename(params: JsonObject, { canonical, field }: Names): JsonObject {
   return read;
 }
 
-/** How many unknown names an error lists, and how many characters of each. */
+/** Maximum number of unknown names that an error lists, and of characters of each. */
 const namesMax = 10;
 const nameCharsMax = 64;
 

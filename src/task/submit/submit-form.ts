@@ -25,7 +25,7 @@ interface ParseSubmitOptions {
   readonly schemas: TaskSchemas;
   /** Hosts of callbacks that need not be public. */
   readonly allowHosts: readonly string[];
-  /** The header `idempotency-key`; null: none. */
+  /** The header `idempotency-key`; null if absent. */
   readonly idempotencyKey: string | null;
 }
 
@@ -54,13 +54,17 @@ function readCallbackId(
   return ["callbackId", callbackId];
 }
 
-/** The header that brings the callback id where the body has none. */
+/** The header that contains the callback id if the body has none. */
 export const idempotencyHeader = "Idempotency-Key";
 
 /** Visible ASCII only: other characters do not survive headers, and repeated headers arrive joined by a space. */
 const visible = /^[\u0021-\u007e]{1,255}$/;
 
-/** The header's value; null: none was sent. @throws GatewayError INVALID_REQUEST */
+/**
+ * The header's value; null if none was sent.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
 export function checkIdempotencyKey(key: string | null): string | null {
   if (key === null || visible.test(key)) return key;
   throw invalidParam(
@@ -83,7 +87,7 @@ function readCallbackUrl(
 interface FingerprintInput {
   readonly modelKey: string;
   readonly callbackUrl: string;
-  /** Which parameter object it is. */
+  /** The name of the parameter object. */
   readonly field: string;
   readonly params: JsonObject;
 }

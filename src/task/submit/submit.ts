@@ -41,16 +41,20 @@ export interface SubmitOptions {
   readonly pool: Pool;
   readonly clock: Pick<Clock, "newId">;
   readonly pricing: TaskPricing;
-  /** Called after a task was committed. Default: nothing. */
+  /** Called after a task was committed. Does nothing by default. */
   readonly onAccepted?: ((task: TaskSummary) => void) | undefined;
-  /** Called with a task that the database accepted although its client was refused, and that no repetition can find: it is
-   * to be cancelled. Default: nothing. */
+  /**
+   * Called with a task that the database accepted although its client was refused, and that no
+   * repetition can find. It must be cancelled. Does nothing by default.
+   */
   readonly onUnknown?: ((task: TaskSummary) => void) | undefined;
-  /** Called at points where tests kill the process. Default: nothing. */
+  /** Called at failpoints, where tests kill the process. Does nothing by default. */
   readonly failpoint?: ((point: SubmitFailpoint) => void) | undefined;
 }
 
-/** Failpoints of a submit: sent to the database, before the commit where there is one, and after it. */
+/**
+ * Failpoints of a submit: sent to the database, before the commit if there is one, and after it.
+ */
 export type SubmitFailpoint = `submit.${"sent" | "held" | "committed"}`;
 
 /** The caller of a submit. */
@@ -78,26 +82,28 @@ export type SubmitInput = Omit<ParsedSubmit, "taskModel"> & {
   readonly taskModel: Pick<ParsedSubmit["taskModel"], "model" | "units">;
 };
 
-/** What a caller of {@link Submit} may set itself. */
+/** Values that a caller of {@link Submit} may set. */
 export interface SubmitOverrides {
-  /** The task's id, a UUIDv7. Default: a new one. */
+  /** The task's id, a UUIDv7. A new one by default. */
   readonly id?: string;
-  /** The path of the request in the call log. Default: that of tasks. */
+  /** The path of the request in the call log. The path of tasks by default. */
   readonly callPath?: string | undefined;
-  /** Writes further rows in the transaction that accepts the task. Default: nothing. */
+  /** Writes further rows in the transaction that accepts the task. None by default. */
   readonly writeAlongside?: (transaction: PoolClient) => Promise<void>;
 }
 
-/** The number of parameters of the task; those of the hold follow. */
+/** The number of parameters of the task; the parameters of the hold follow. */
 const taskParameters = 16;
 
 /**
- * Inserts the task and places the hold in one statement: the account is locked as briefly as possible, and nothing has
- * to be undone.
- * - The queue is counted up to its limit. No row in the answer: the queue is full, or there is a task of this callback id.
- * - The hold is placed only where the queue has room, hence `room.account_id`. A verdict in the answer: it was refused.
- * - A concurrent submit with the same callback id waits for the account's lock; the task's unique key then rolls back
- *   its insert together with its hold.
+ * Inserts the task and places the hold in one statement: the account is locked as briefly as
+ * possible, and no undo is needed.
+ * - The queue is counted up to its limit. No row in the answer: the queue is full, or there is a
+ *   task with this callback id.
+ * - The hold is placed only if the queue has capacity, hence `room.account_id`. A verdict in the
+ *   answer: it was refused.
+ * - A concurrent submit with the same callback id waits for the account's lock; the task's unique
+ *   key then rolls back its insert together with its hold.
  */
 const acceptStatement = {
   name: "task_accept",
@@ -126,7 +132,7 @@ const uniqueConstraint = "task_account_id_callback_id_unique";
 
 const findSql = `select ${summaryColumns}, fingerprint from task where account_id = $1 and callback_id = $2`;
 
-/** How many connections submits may open. */
+/** Maximum number of connections of submits. */
 const poolMax = 8;
 
 /**
@@ -223,7 +229,10 @@ async function submitOnce(
   return { task, replayed: false };
 }
 
-/** Runs a statement that is a transaction of its own, unless the client was refused while it waited for the connection. */
+/**
+ * Runs a statement that is a whole transaction, unless the client was refused while it waited for
+ * the connection.
+ */
 async function onConnection<T>(
   pool: Pool,
   isRefused: () => boolean,
@@ -243,7 +252,10 @@ async function onConnection<T>(
   }
 }
 
-/** @throws GatewayError SERVICE_UNAVAILABLE where nobody waits any more: nothing may be accepted */
+/**
+ * @throws GatewayError SERVICE_UNAVAILABLE if the client was refused already: then nothing may be
+ * accepted
+ */
 function refuseLate(isRefused: () => boolean): void {
   if (isRefused()) throw databaseUnavailable();
 }
@@ -317,7 +329,11 @@ function newTask(
   return { id, holdNanos, values };
 }
 
-/** The price of a task; of a table of images, that of the requested ones. @throws GatewayError INVALID_REQUEST */
+/**
+ * The price of a task; from a table of image prices, the price of the requested images.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
 function imagePriceAt(pricing: TaskPricing, model: ModelConfig, params: JsonObject): PriceConfig {
   const price = pricing.priceNow(model);
   if (price.images === undefined) return price;
@@ -326,7 +342,11 @@ function imagePriceAt(pricing: TaskPricing, model: ModelConfig, params: JsonObje
   return imagePriceOf(price, form) ?? refuseImageForm(price, form);
 }
 
-/** The task of the same callback id; `undefined`: there is none. @throws GatewayError IDEMPOTENCY_KEY_REUSED */
+/**
+ * The task with the same callback id; undefined if there is none.
+ *
+ * @throws GatewayError IDEMPOTENCY_KEY_REUSED
+ */
 async function findEarlier(
   pool: Pool,
   { callbackId, callbackIdName, fingerprint }: SubmitInput,
@@ -349,17 +369,22 @@ async function findById(pool: Pool, id: string): Promise<TaskSummary | undefined
   return (await pool.query<TaskSummary>(findByIdSql, [id])).rows[0];
 }
 
-/** How often a task is looked for whose acceptance got no answer, in milliseconds. */
+/** Interval of the queries for a task whose acceptance got no answer. */
 const watchEveryMs = 1_000;
 
-/** How often the database says that there is no such task until that is believed: a statement whose connection broke may
- * run until its time is up. */
+/**
+ * Number of negative answers after which the task counts as absent: a statement whose connection
+ * broke may run until its timeout.
+ */
 const absentMax = 30;
 
-/** How long such a task is looked for, where the database does not come back, in milliseconds. */
+/** Maximum time of these queries if the database does not come back. */
 const watchMs = 60 * 60 * 1_000;
 
-/** Looks for a task whose acceptance got no answer, until the database has it or will not have it. */
+/**
+ * Queries a task whose acceptance got no answer, until the database has it or cannot accept it any
+ * longer.
+ */
 async function watch(pool: Pool, id: string, onFound: (task: TaskSummary) => void): Promise<void> {
   const endMs = performance.now() + watchMs;
   for (let absent = 0; absent < absentMax && performance.now() < endMs; ) {

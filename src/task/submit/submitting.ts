@@ -97,7 +97,8 @@ export class SubmitSteps {
     const { task } = work;
     if (task.state === "submitting") {
       const isBlind = this.#work.vendorOf(task)?.tasks.resubmit === "blind";
-      // Its process may live and have the answer, after an outage of the database: it has this time to store it.
+      // Its process may be alive and have the answer, after an outage of the database: it has this
+      // time to store it.
       const releaseMs = isBlind ? this.#work.timings.settleMs : undefined;
       const lost = await this.#work.transition(work, {
         event: "lose",
@@ -157,7 +158,10 @@ export class SubmitSteps {
     return this.#resubmit(work);
   }
 
-  /** Waits for a vendor's callback, where it has an address for one: the vendor cannot be asked. */
+  /**
+   * Waits for a vendor's callback, if the vendor has an address for one: the vendor cannot be
+   * polled.
+   */
   async #wait(work: Work, vendor: WorkerVendor): Promise<void> {
     const { task } = work;
     const { unknownMs } = this.#work.timings;
@@ -267,13 +271,16 @@ export class SubmitSteps {
     await this.#requeue(work, task.failure_count, { leastMs: waitMs, mostMs: leftMs });
   }
 
-  /** How long a task may still wait for the operator to fix a fault, in milliseconds. */
+  /** Remaining time for which a task may wait until the operator fixes a fault. */
   #faultLeftMs(task: TaskRow): number {
     const runMs = this.#work.runMs(task.model);
     return task.left_ms - runMs + Math.min(this.#work.timings.faultMs, runMs / 2);
   }
 
-  /** Submits with another credential of the vendor, where only this one was refused. Returns whether there is one. */
+  /**
+   * Submits with another credential of the vendor, if only this one was refused. Returns whether
+   * there is one.
+   */
   async #tryNextCredential(work: Work, { isTemporary, fault }: TaskRefused): Promise<boolean> {
     const { task } = work;
     const isOfCredential = isTemporary || fault === "credential" || fault === "money";
@@ -322,7 +329,7 @@ export class SubmitSteps {
     await this.#work.transition(work, { event: "requeue", set, releaseMs });
   }
 
-  /** Gives the task back unchanged, for another process to continue at once. */
+  /** Releases the task unchanged, for another process to continue at once. */
   async #releaseNow(work: Work): Promise<void> {
     await this.#work.release(work, 0);
   }
@@ -342,7 +349,7 @@ export class SubmitSteps {
 
 const anyTime = { leastMs: 0, mostMs: Number.POSITIVE_INFINITY };
 
-/** What the vendor charged for a task that this process stopped. */
+/** The vendor's charge for a task that this process stopped. */
 function stoppedBy(error: unknown): Stopped {
   return error instanceof TaskStopped ? { reportedCost: error.reportedCost } : {};
 }
@@ -353,8 +360,10 @@ function temporaryRefusal(message: string): TaskRefused {
   return new TaskRefused("upstream_error", message, true);
 }
 
-/** The next route of the task's model whose vendor this process knows, of those that have not refused the task;
- * `undefined`: there is none. */
+/**
+ * The next route of the task's model among those whose vendor this process knows and that have not
+ * refused the task. Undefined if there is none.
+ */
 function nextRoute(
   { options, vendorOf }: TaskWork,
   { task, triedRoutes: before = [] }: Work,
@@ -373,7 +382,10 @@ function nextRoute(
   return { next: routing ? routing.chooseRoute(model, open) : open[0], triedRoutes };
 }
 
-/** The confirmed vendor task id. Without one, `isOpen` says whether the vendor could not be asked. */
+/**
+ * The confirmed vendor task id. Without one, `isOpen` reports whether the vendor could not be
+ * polled.
+ */
 export async function resolveVendorTaskId(
   tools: TaskWork,
   { task, signal }: Work,

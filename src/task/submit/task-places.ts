@@ -1,4 +1,7 @@
-/** Where a task is submitted, and what routing learns from it. TEXT tasks are routed as calls are. */
+/**
+ * Routes and credentials of tasks, and the results that routing receives. TEXT tasks are routed as
+ * calls are.
+ */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { AttemptFailure } from "../../routing/breaker.ts";
@@ -17,8 +20,12 @@ export class TaskPlaces {
     this.#routing = routing;
   }
 
-  /** Chooses the credential of a task; empty: its vendor's only one. `undefined`: none may be asked now.
-   * @param refused those that have refused it */
+  /**
+   * Chooses the credential of a task; empty for its vendor's only one. Undefined if none may be
+   * used now.
+   *
+   * @param refused credentials that have refused it
+   */
   choose(task: PlacedTask, refused: ReadonlySet<string> = none): Promise<string | undefined> {
     const routing = this.#of(task);
     return routing === undefined
@@ -36,7 +43,7 @@ export class TaskPlaces {
   }
 
   refused(task: PlacedTask, { fault, isTemporary, retryAfterSeconds }: TaskRefused): void {
-    // What is wrong with the task says nothing about its vendor.
+    // A fault of the task is no sign of its vendor's health.
     if (fault === undefined && !isTemporary) return;
     const failure = fault === undefined ? "rate_limit" : failures[fault];
     const retryAfterMs = retryAfterSeconds && retryAfterSeconds * 1_000;

@@ -18,7 +18,7 @@ export interface BackgroundTasksOptions {
   readonly waitSlots: WaitSlots;
 }
 
-/** How long a cancel waits for the end of its task, in milliseconds: the process that runs it reacts at once. */
+/** Maximum time a cancel waits for the end of its task: the process that runs it reacts at once. */
 const cancelWaitMs = 5_000;
 
 /** Creates the background tasks. */

@@ -15,21 +15,30 @@ export interface CancelOptions extends TransitionOptions {
   readonly store: TaskStore;
   /** Whether a task that was given to a vendor can be stopped there. */
   readonly canStop: (task: TaskRow) => boolean;
-  /** Called after a cancel was requested: the process that runs the task may react at once. Default: nothing. */
+  /**
+   * Called after a cancel was requested: the process that runs the task may react at once. Does
+   * nothing by default.
+   */
   readonly onCancelRequested?: ((task: TaskSummary) => void) | undefined;
-  /** Called at `cancel.ended` and `cancel.asked`, where tests kill the process. Default: nothing. */
+  /**
+   * Called at `cancel.ended` and `cancel.asked`, where tests kill the process. Does nothing by
+   * default.
+   */
   readonly failpoint?: ((point: string) => void) | undefined;
 }
 
 /**
- * Cancels a task of an account; of any account where `accountId` is `undefined`.
+ * Cancels a task of an account; of any account if `accountId` is undefined.
  *
  * @returns the task afterwards: cancelled, ended otherwise, or with its cancel requested
  * @throws GatewayError TASK_NOT_FOUND, TASK_NOT_CANCELLABLE
  */
 export type Cancel = (taskId: string, accountId: string | undefined) => Promise<TaskSummary>;
 
-/** How often a cancel is retried because the task changed its state meanwhile. A task has few transitions to its end. */
+/**
+ * Maximum number of attempts of a cancel, because the task may change its state meanwhile. A task
+ * has few transitions to its end.
+ */
 const triesMax = 10;
 
 /** Creates the cancel. */

@@ -21,32 +21,32 @@ const taskPath = "/api/ai/tasks";
 export interface TaskCharge {
   /** In nano-USD. */
   readonly costNanos: bigint;
-  /** The usage that is charged. Absent: the task has none. */
+  /** The charged usage; absent if the task has none. */
   readonly usage?: StoredUsageJson | undefined;
-  /** Absent: the database refuses every record of it. */
+  /** Absent if the database refuses every record of it. */
   readonly record?: CallRow | undefined;
   /** Whether `record` is a `bareRecord`, because the database refused the whole one. Default false. */
   readonly isBare?: boolean;
-  /** Figures of the vendor that are not charged to their whole (R-MON-15). Absent: none. */
+  /** Figures of the vendor that are charged only in part (R-MON-15); absent if there are none. */
   readonly implausible?: ImplausibleUsage | undefined;
 }
 
 /** Figures of a vendor that would charge more than the hold, or that cannot be true. */
 export interface ImplausibleUsage {
   readonly usage: StoredUsageJson;
-  /** What is not charged of them, in nano-USD. */
+  /** The uncharged part of them, in nano-USD. */
   readonly lossNanos: bigint;
 }
 
-/** How a task ended, as far as it decides its charge. */
+/** The end of a task, as far as it determines the charge. */
 export interface Ended {
-  /** The vendor's result. Absent: there is none. */
+  /** The vendor's result; absent if there is none. */
   readonly outcome?: TaskOutcome;
-  /** The requested units: charged where the vendor does not report what it generated. */
+  /** The requested units: charged if the vendor does not report the generated ones. */
   readonly asked?: TaskUnits;
-  /** The price of its hold; required where it is charged. */
+  /** The price of its hold; required if the task is charged. */
   readonly price?: PriceConfig | undefined;
-  /** What the vendor charges the operator, in nano-USD; `undefined`: not known, or nothing. */
+  /** The vendor's charge to the operator, in nano-USD; undefined if it is unknown or zero. */
   readonly vendorCostNanos?: bigint | undefined;
   /** The documented error code; empty: it was completed, or cancelled. */
   readonly errorCode: string;
@@ -74,20 +74,26 @@ export function usageOf({
   };
 }
 
-/** Whether a task that is cancelled is charged what its vendor charged for it. A background response is a call: its input is
- * charged once it was sent, whoever leaves (R-MON-11). */
+/**
+ * Whether a cancelled task is charged with the vendor's charge for it. A background response is a
+ * call: its input is charged once it was sent, also after a disconnect (R-MON-11).
+ */
 export function isCancelBilled({ cancelBilling }: ModelConfig, params: JsonObject): boolean {
   return cancelBilling === CancelBilling.UPSTREAM || backgroundOf(params) !== undefined;
 }
 
-/** The outcome of a stopped task. Units that its vendor does not report count as 0, whatever was requested. */
+/**
+ * The outcome of a stopped task. Units that its vendor does not report count as 0, whatever was
+ * requested.
+ */
 export function stoppedOutcome({ usage, units }: ReportedCost): TaskOutcome {
   return { files: [], ...(usage && { usage }), units: { images: 0, seconds: 0, ...units } };
 }
 
 /**
- * The charge of a task's end. Only completed tasks are charged, and cancelled ones where their model says so (R-TSK-6).
- * Never more than the hold (R-MON-15): a vendor that generates more than was requested is not the customer's concern.
+ * The charge of a task's end. Only completed tasks are charged, and cancelled ones if their model
+ * is configured so (R-TSK-6). Never more than the hold (R-MON-15): a vendor that generates more
+ * than was requested is not the customer's concern.
  */
 export function chargeOf(task: WholeTask, ended: Ended): TaskCharge {
   const { outcome, price, vendorCostNanos } = ended;
@@ -176,11 +182,13 @@ function recordOf(task: WholeTask, ended: Ended, charged: Charged): CallRow {
   });
 }
 
-/** The largest `integer` of PostgreSQL, in which durations are kept: 24 days in milliseconds. */
+/** The largest `integer` of PostgreSQL, the type of stored durations: 24 days in milliseconds. */
 const durationMsMax = 2 ** 31 - 1;
 
-/** How long a task took from its submit to its end, in milliseconds; 0 before its end. Both times are the database's: the
- * clock of this process may be wrong. */
+/**
+ * Duration of a task from its submit to its end in milliseconds; 0 before its end. Both times are
+ * the database's: the clock of this process may be wrong.
+ */
 export function taskDurationMs({
   create_time: start,
   finish_time: end,

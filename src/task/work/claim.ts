@@ -19,20 +19,20 @@ export interface TaskRoute {
   readonly model: string;
 }
 
-/** What {@link claimQueued} needs to know. */
+/** Options of {@link claimQueued}. */
 interface QueuedClaimOptions {
   /** By model key: only tasks of these models are claimed. */
   readonly routes: ReadonlyMap<string, readonly TaskRoute[]>;
   /** Chooses among routes that can take a task of a model. */
   readonly choose: (model: string, usable: readonly TaskRoute[]) => TaskRoute | undefined;
-  /** The most tasks that a vendor may have at once; `undefined`: no limit. */
+  /** Maximum number of concurrent tasks at a vendor; undefined for no limit. */
   readonly vendorMax: (vendor: string) => number | undefined;
   /** The most tasks of an account that run at once. */
   readonly accountMax: number;
   /** The most tasks to claim. */
   readonly limit: number;
   readonly leaseMs: number;
-  /** How long a task of a model may run, in milliseconds from its first claim. */
+  /** Maximum running time of a task of a model, from its first claim. */
   readonly runMs: (model: string) => number;
   /** The account that was served last: among equals, the accounts after it come first. */
   readonly after: string;
@@ -102,8 +102,10 @@ const waitingSql = `
   order by task.turn, task.account_id <= $4, task.account_id
   limit $3`;
 
-/** Makes the intent to submit durable before the vendor is called. The deadline counts from the first claim. $1: ids,
- * $2: vendors, $3: models, $4: the lease, $5: how long each may run. */
+/**
+ * Makes the intent to submit durable before the vendor is called. The deadline counts from the
+ * first claim. $1: ids, $2: vendors, $3: models, $4: the lease, $5: maximum running time of each.
+ */
 const claimSql = `
   update task set state = 'submitting', fence = task.fence + 1,
     lease_until = clock_timestamp() + $4 * interval '1 ms', next_time = clock_timestamp() + $4 * interval '1 ms',
@@ -146,7 +148,7 @@ const anythingSql = `select
 
 type WaitingRow = RowOf<typeof TaskEntity, "id" | "account_id" | "model">;
 
-/** Which kinds of work are pending. */
+/** The kinds of pending work. */
 interface PendingWork {
   readonly queued: boolean;
   readonly due: boolean;
@@ -163,7 +165,7 @@ export async function findWork(pool: Pool): Promise<PendingWork> {
 /**
  * Claims queued tasks within the limits of accounts and vendors: they are then `submitting`.
  *
- * @throws ClaimUnanswered where it is not known whether they are
+ * @throws ClaimUnanswered if the outcome is unknown
  * @throws the driver's error; nothing was claimed
  */
 export async function claimQueued(pool: Pool, options: QueuedClaimOptions): Promise<QueuedClaim> {
@@ -213,8 +215,9 @@ const unsentSql = `
   where id = $1 and deadline - attempt_time = $2::interval and state = any($3)`;
 
 /**
- * Queues a task again whose vendor was not called, unless it has been submitted since. A claim whose commit is still under
- * way has the lock: only then is it known whether it took place.
+ * Queues a task again whose vendor was not called, unless it has been submitted since. It waits for
+ * the lock of a claim whose commit is in progress, because only then the outcome of that claim is
+ * known.
  *
  * @returns whether it is queued again
  */
@@ -248,7 +251,7 @@ export async function claimOverdue(pool: Pool, limit: number): Promise<TaskRow[]
   return (await pool.query<TaskRow>(overdueSql, [limit])).rows;
 }
 
-/** How many more tasks each vendor can take. */
+/** Remaining capacity of each vendor. */
 class VendorCapacity {
   readonly #options: QueuedClaimOptions;
   readonly #load: Map<string, number>;
@@ -287,8 +290,10 @@ export type TaskVendorRef = Pick<
   "type" | "model" | "vendor" | "vendor_model" | "credential" | "path"
 >;
 
-/** The vendor that runs a task: its task interface, or for a TEXT task its text generation. `undefined`: this process
- * does not know it. */
+/**
+ * The vendor that runs a task: its task interface, or for a TEXT task its text generation.
+ * Undefined if this process does not know the vendor.
+ */
 export function vendorFor(
   options: Pick<WorkerOptions, "vendors" | "natives" | "models" | "text">,
   { type, model: key, vendor, vendor_model: name, credential, path }: TaskVendorRef,

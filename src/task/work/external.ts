@@ -22,20 +22,20 @@ import { type WholeTask, taskColumns } from "../task-row.ts";
 export interface ExternalTask {
   readonly model: ModelConfig;
   readonly route: RouteConfig;
-  /** The requested units: charged where the vendor does not report what it generated. */
+  /** The requested units: charged if the vendor does not report the generated ones. */
   readonly units: TaskUnits;
-  /** The units of its hold. Default: the requested units. */
+  /** The units of its hold. The requested units by default. */
   readonly maxUnits?: TaskUnits;
   /** The public path. */
   readonly path: string;
   /** SHA-256 of the request. */
   readonly fingerprint: Buffer;
   readonly callbackUrl: string | null;
-  /** How long its vendor keeps it, in milliseconds: a task that has not ended by then fails. */
+  /** Time for which its vendor stores it: a task that has not ended by then fails. */
   readonly runMs: number;
-  /** How long its client may wait for the vendor, in milliseconds: the length of its lease. */
+  /** Maximum wait of its client for the vendor: the length of its lease. */
   readonly waitMs: number;
-  /** The most tasks that its vendor may have at once; `undefined`: no limit. */
+  /** Maximum number of concurrent tasks at its vendor; undefined for no limit. */
   readonly vendorMax: number | undefined;
 }
 
@@ -53,11 +53,15 @@ export interface ExternalTasks {
   /**
    * Makes the intent to submit durable, and places the hold.
    *
-   * @param beside writes more in the same transaction
+   * @param beside writes more rows in the same transaction
    * @throws GatewayError INSUFFICIENT_BALANCE, UPSTREAM_OVERLOADED, SERVICE_UNAVAILABLE
    */
   begin(task: ExternalTask, submitter: Submitter, beside: WriteAlongside): Promise<WholeTask>;
-  /** The vendor has the task. @param beside writes more, in a transaction before workers may see the change */
+  /**
+   * Records that the vendor has the task.
+   *
+   * @param beside writes more rows, in a transaction before workers may see the change
+   */
   accept(task: WholeTask, vendorTaskId: string, beside: WriteAlongside): Promise<void>;
   /** The vendor refused the task: nothing runs, nothing is charged, and no webhook is sent. */
   refuse(task: WholeTask, error: GatewayError): Promise<void>;
@@ -92,7 +96,7 @@ export function createExternalTasks(options: ExternalTasksOptions): ExternalTask
     async accept(task, vendorTaskId, beside) {
       await inTransaction(pool, async (transaction) => {
         await beside(transaction, task);
-        // If this process dies now, recovery knows that the vendor has the task.
+        // If this process dies now, recovery finds that the vendor has the task.
         await recordNotification(transaction, task.attempt_token ?? "", {
           vendorTaskId,
           isConfirmed: true,

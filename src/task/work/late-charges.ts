@@ -1,4 +1,4 @@
-/** What vendors charged for tasks that had ended. The operator bears these costs. */
+/** Vendors' charges for tasks that had ended. The operator bears these costs. */
 import {
   type TaskUpdate,
   VendorReplyError,
@@ -21,7 +21,7 @@ const releaseSql = `
     + case when notification_count <> $3 then 0 else $4 end * interval '1 ms'
   where id = $1 and fence = $2 and is_late_charge_pending`;
 
-/** The outcome that the vendor charges for; `undefined`: none. */
+/** The outcome that the vendor charges for; undefined if there is none. */
 function billedOutcome(news: TaskUpdate): TaskOutcome | undefined {
   if (news.status === "completed") return news.outcome;
   return news.status === "cancelled" && news.reportedCost
@@ -70,7 +70,11 @@ export class LateChargeSteps {
     });
   }
 
-  /** @returns `undefined`: this process does not know the vendor @throws HttpFailure; VendorReplyError */
+  /**
+   * @returns undefined if this process does not know the vendor
+   *
+   * @throws HttpFailure; VendorReplyError
+   */
   async #askVendor(
     { task, signal }: Work,
     tasks: VendorTasks | undefined,

@@ -1,4 +1,7 @@
-/** The leases of the tasks that this process works on: renewed by heartbeats, and lost where another process claimed. */
+/**
+ * The leases of the tasks that this process works on: renewed by heartbeats, and lost if another
+ * process claimed.
+ */
 import type { Pool } from "pg";
 import { periodic, type PeriodicJobs } from "../../core/periodic.ts";
 
@@ -147,7 +150,8 @@ export class Leases {
       get cancelled() {
         return cancelled.signal;
       },
-      // Half of the lease: a request that begins now must have left this machine before the lease ends.
+      // Half of the lease: a request that begins now must have left this machine before the lease
+      // ends.
       isSafe: () => performance.now() < held.untilMs - leaseMs / 2,
       end: () => {
         if (this.#held.get(id) === held) this.#held.delete(id);

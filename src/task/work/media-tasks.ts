@@ -18,7 +18,7 @@ import type { StoredFileJson } from "../task-row.ts";
 
 /** Options of {@link createMediaTasks}. */
 interface MediaTasksOptions {
-  /** How a vendor runs tasks; `undefined`: it does not. */
+  /** The task interface of a vendor; undefined if it has none. */
   readonly tasksOf: (vendor: string) => VendorTasks | undefined;
   readonly schemas: TaskSchemas;
   readonly submit: Submit;
@@ -31,10 +31,13 @@ interface MediaTasksOptions {
 /** The types of models whose requests can become tasks. */
 const mediaTypes: ReadonlySet<ModelType> = new Set([ModelType.IMAGE, ModelType.AUDIO]);
 
-/** How often a task is read without a notice of its change, in milliseconds. Of a new try nothing is noticed. */
+/**
+ * Interval at which a task is read without a notification of its change. A new attempt sends no
+ * notification.
+ */
 const recheckMs = 1_000;
 
-/** How long a cancel may take, in milliseconds. */
+/** Timeout of a cancel. */
 const cancelMs = 5_000;
 
 /** Creates the tasks of images and speech. */

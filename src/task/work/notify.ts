@@ -15,9 +15,9 @@ const words: Readonly<Partial<Record<TaskStatus, WebhookStatus>>> = {
 
 /** Further content of a task's webhook. */
 export interface NotifyOptions {
-  /** Default: the task's; where it has none, its id. */
+  /** By default the task's callback id; if it has none, its id. */
   readonly callbackId?: string | null;
-  /** Further members of `external_data`. Default: none. */
+  /** Further members of `external_data`. None by default. */
   readonly extra?: WebhookPayload["extra"];
 }
 

@@ -4,9 +4,9 @@
  */
 
 interface PollSlotsOptions {
-  /** How often a vendor may be polled per second, at least 1; `undefined`: without a limit. */
+  /** Maximum number of polls of a vendor per second, at least 1; undefined for no limit. */
   readonly perSecond: (vendor: string) => number | undefined;
-  /** A monotonic clock in milliseconds. Default `performance.now`. */
+  /** A monotonic clock in milliseconds. `performance.now` by default. */
   readonly clock?: () => number;
 }
 
@@ -16,7 +16,7 @@ const plannedShare = 0.8;
 const secondMs = 1_000;
 
 interface Calendar {
-  /** How many polls are planned, by second. */
+  /** Number of planned polls, by second. */
   readonly planned: Map<number, number>;
   /** The current second, and how many polls it has had. */
   second: number;
@@ -34,7 +34,11 @@ export class PollSlots {
     this.#clock = clock;
   }
 
-  /** Plans a poll. @returns the pause before it, in milliseconds: the given one, or longer where others come first */
+  /**
+   * Plans a poll.
+   *
+   * @returns the pause before it in milliseconds: the given one, or longer if other polls are first
+   */
   plan(vendor: string, pauseMs: number): number {
     const perSecond = this.#perSecond(vendor);
     if (perSecond === undefined) return pauseMs;
@@ -50,7 +54,7 @@ export class PollSlots {
     return Math.round(pauseMs + Math.max(0, slotMs - atMs));
   }
 
-  /** Takes a poll of the current second. Returns whether one was left. */
+  /** Takes a poll of the current second. Returns whether there was a free one. */
   ask(vendor: string): boolean {
     const perSecond = this.#perSecond(vendor);
     if (perSecond === undefined) return true;
@@ -83,16 +87,16 @@ const jitter = 0.2;
 
 /** The range of a growing pause. */
 interface PauseScale {
-  /** The first, in milliseconds. */
+  /** The first pause. */
   readonly firstMs: number;
-  /** The longest, in milliseconds, before jitter. */
+  /** The longest pause before jitter. */
   readonly longestMs: number;
 }
 
 /**
- * The pause before the next try, in milliseconds: 1.5 times the one before, with jitter.
+ * The pause before the next attempt in milliseconds: 1.5 times the one before, with jitter.
  *
- * @param count how many tries there were, from 0
+ * @param count number of attempts so far, from 0
  * @param random from 0 to below 1; decides the jitter
  */
 export function growingPauseMs(

@@ -20,8 +20,8 @@ export class FinalizeSteps {
 
   /** Copies a result and ends the task. */
   async finalize(work: Work, outcome: TaskOutcome): Promise<void> {
-    // Bytes that only this process has cannot be fetched by another one: it may use the grace time, and goes on where its
-    // lease expired during an outage of the database.
+    // Bytes that only this process has cannot be downloaded by another one. So this process may use
+    // the grace time, and continues if its lease expired during an outage of the database.
     const isHere =
       outcome.files.some(({ bytes }) => bytes !== undefined) && !this.#canAskVendor(work);
     const signal = isHere ? work.lease.graceSignal : work.signal;
@@ -50,7 +50,7 @@ export class FinalizeSteps {
     await this.#work.complete(work, withMeasuredSeconds(outcome, stored), files, expireTime);
   }
 
-  /** Continues a task whose process died: asks the vendor for the result again. */
+  /** Continues a task whose process died: requests the result from the vendor again. */
   async recover(work: Work): Promise<void> {
     const { task, signal } = work;
     let outcome: TaskOutcome | undefined;
@@ -63,7 +63,8 @@ export class FinalizeSteps {
     if (outcome !== undefined) return this.finalize(work, outcome);
     const failures = task.failure_count + 1;
     const canAsk = this.#canAskVendor(work);
-    // Its process may live and have the result, after an outage of the database: it has this time to store it.
+    // Its process may be alive and have the result, after an outage of the database: it has this
+    // time to store it.
     if (failures < (canAsk ? taskFetchesMax : 2)) {
       const pause = canAsk ? this.#work.pause(task.failure_count) : this.#work.timings.settleMs;
       return void (await this.#work.release(work, pause, { failure_count: failures }));
@@ -96,7 +97,7 @@ export class FinalizeSteps {
       } catch (error) {
         const isFinal = error instanceof ResultFailure && error.isFinal;
         if (isFinal || signal.aborted || count === taskFetchesMax) throw error;
-        // A lost database says nothing about the result.
+        // An unreachable database is no failure of the result.
         if (!isDatabaseLost(error)) count++;
         await delay(this.#work.pause(count - 1), undefined, { signal });
       }
@@ -130,7 +131,10 @@ export class FinalizeSteps {
   }
 }
 
-/** Adds the length of the files where the vendor does not report seconds: of videos, or of audio where there are none. */
+/**
+ * Adds the length of the files if the vendor does not report seconds: of videos, or of audio if
+ * there are no videos.
+ */
 function withMeasuredSeconds(outcome: TaskOutcome, stored: readonly StoredResult[]): TaskOutcome {
   if (outcome.units?.seconds !== undefined) return outcome;
   const timed = stored.filter(({ seconds }) => seconds !== undefined);

@@ -28,7 +28,7 @@ export class RunningSteps {
     this.#vendorHealth = vendorHealth;
   }
 
-  /** Polls a task; cancels it first where that was requested, and ends it at its deadline. */
+  /** Polls a task; cancels it first if that was requested, and ends it at its deadline. */
   async poll(work: Work): Promise<void> {
     const { task } = work;
     if (task.left_ms <= 0) return this.#endOverdue(work);
@@ -75,15 +75,15 @@ export class RunningSteps {
     }
     if (news !== undefined && news.status !== "running") return this.#apply(work, news);
     const isStopped = await this.#stop(work).catch(() => false);
-    // A task that goes on there may still be charged.
+    // The vendor may still charge a task that continues there.
     await this.#work.fail(work, { ...timedOut, set: { is_late_charge_pending: !isStopped } });
   }
 
   /**
-   * The vendor's report of a task; `undefined`: it has no poll.
+   * The vendor's report of a task; undefined if it has no poll.
    *
-   * @throws HttpFailure; VendorReplyError; Error where this process does not know the vendor: another one may, while they get
-   *   another configuration one after the other
+   * @throws HttpFailure; VendorReplyError; Error if this process does not know the vendor: another
+   * one may, while processes are reconfigured one by one
    */
   async #poll({ task, signal }: Work): Promise<TaskUpdate | undefined> {
     const vendor = this.#work.vendorOf(task);
@@ -162,7 +162,7 @@ export class RunningSteps {
     this.#work.failpoint("request.cancel");
     const answer = await asking;
     this.#work.failpoint("reply.cancel");
-    // Where a cancelled task is billed, the next poll reports the vendor's charge.
+    // If a cancelled task is billed, the next poll reports the vendor's charge.
     const isEnd = answer === "cancelled" && !(task.is_cancel_billed && tasks.poll !== undefined);
     if (!isEnd) await this.#work.recordEvent(task, stopKind, { answer });
     return isEnd;

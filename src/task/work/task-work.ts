@@ -32,17 +32,17 @@ import { requeueUnsent, type TaskVendorRef, vendorFor } from "./claim.ts";
 
 /** A vendor's result for a task that had ended. */
 export interface LateResult {
-  /** The vendor's task id. Default: the known one. */
+  /** The vendor's task id. The stored one by default. */
   readonly vendorTaskId?: string | null | undefined;
-  /** What the vendor generated, and charges for. Default: not known, or nothing. */
+  /** The vendor's output, which it charges for. Unknown or none by default. */
   readonly outcome?: TaskOutcome | undefined;
 }
 
-/** How a task was stopped. */
+/** The details of a stopped task. */
 export interface Stopped {
-  /** Further columns to write. Default: none. */
+  /** Further columns to write. None by default. */
   readonly set?: NonNullable<Failure["set"]>;
-  /** What its vendor charged. Default: nothing. */
+  /** The vendor's charge. Zero by default. */
   readonly reportedCost?: ReportedCost | undefined;
 }
 
@@ -57,18 +57,20 @@ export interface Work {
   /** Whether a vendor has failed at the task: its work is paid for, so the first vendor is not tried again. Default
    * false. */
   readonly hasFailed?: boolean;
-  /** The credentials of the vendor that have refused the task. Default: none. */
+  /** The credentials of the vendor that have refused the task. None by default. */
   readonly refusedCredentials?: ReadonlySet<string>;
-  /** The routes that have refused the task, with the present one. Default: the present one. */
+  /**
+   * The routes that have refused the task, including the current one. The current one by default.
+   */
   readonly triedRoutes?: readonly RouteConfig[];
   /** Whether a vendor had no capacity, and may have some later. Default false. */
   readonly isAwaited?: boolean;
 }
 
-/** What a step needs of its work. */
+/** The parts of the work that a step needs. */
 type Step = Pick<Work, "task" | "lastSignal">;
 
-/** The pause before a transition is retried while the database is away, in milliseconds. */
+/** The pause before a transition is retried while the database is unreachable. */
 const retryMs = 500;
 
 /** The most characters of an error message that are kept. */
@@ -79,13 +81,17 @@ const endLateChargesSql = `
   update task set is_late_charge_pending = false, lease_until = null
   where id = $1 and fence = $2 and is_late_charge_pending`;
 
-/** A transition to a state that other processes cannot reach without asking the vendor again. */
+/**
+ * A transition to a state that other processes cannot reach without a new request to the vendor.
+ */
 interface KeptTransition {
   readonly event: "accept" | "produce" | "complete";
 }
 
-/** Takes a task from a process that recovers it. Not one that is polled: its vendor answers again. $1: id, $2 to $4: the
- * attempt, $5: states, $6: the lease. */
+/**
+ * Reclaims a task from a process that recovers it. Not from one that polls it, since its vendor
+ * will answer again. $1: id, $2 to $4: the attempt, $5: states, $6: the lease.
+ */
 const takeBackSql = `
   update task set fence = fence + 1, lease_until = clock_timestamp() + $6 * interval '1 ms',
     next_time = clock_timestamp() + $6 * interval '1 ms'
@@ -120,26 +126,31 @@ export class TaskWork {
   readonly vendorOf = (task: TaskVendorRef): WorkerVendor | undefined =>
     vendorFor(this.options, task);
 
-  /** How long a task of a model may run, in milliseconds. */
+  /** Maximum running time of a task of a model. */
   runMs(model: string): number {
     return this.options.models.get(model)?.deadlineMs ?? this.timings.runMs;
   }
 
-  /** The pause before the next try, in milliseconds. @param count how many tries there were */
+  /**
+   * The pause before the next attempt in milliseconds.
+   *
+   * @param count number of attempts so far
+   */
   pause(count: number): number {
     const { pollMs, pollMsMax } = this.timings;
     return growingPauseMs({ firstMs: pollMs, longestMs: pollMsMax }, count, this.random());
   }
 
-  /** The pause before the next poll, in milliseconds, within the vendor's poll rate. */
+  /** The pause before the next poll in milliseconds, within the vendor's poll rate. */
   pollPause({ vendor }: TaskVendorRef, count: number): number {
     return this.slots.plan(vendor, this.pause(count));
   }
 
   /**
-   * Applies a transition. It is retried while the database is away, for a vendor's answer must not get lost.
+   * Applies a transition. It is retried while the database is unreachable, because a vendor's
+   * answer must not get lost.
    *
-   * @returns `undefined` where another process has the task, or its state has changed
+   * @returns undefined if another process has the task, or its state has changed
    */
   async transition(work: Step, move: Transition) {
     const { task } = work;
@@ -158,8 +169,10 @@ export class TaskWork {
     });
   }
 
-  /** Repeats a step while the database is away. A step that failed would forget what only this process knows, such as a
-   * vendor's answer. */
+  /**
+   * Repeats a step while the database is unreachable. Otherwise a failed step would lose data that
+   * only this process has, such as a vendor's answer.
+   */
   async #untilBack<Result>(
     { lastSignal }: Pick<Work, "lastSignal">,
     step: (isRepeated: boolean) => Promise<Result>,
@@ -169,15 +182,17 @@ export class TaskWork {
         return await step(isRepeated);
       } catch (error) {
         if (!isDatabaseLost(error) || lastSignal.aborted) throw error;
-        // Where the lease is lost, the database is back: once more, and then it is known who has the task.
+        // A lost lease means that the database is back: one more attempt shows which process has
+        // the task.
         await delay(retryMs, undefined, { signal: lastSignal }).catch(() => {});
       }
     }
   }
 
   /**
-   * Applies a transition that stores what only this process knows: a vendor's answer, a finished result. Where the lease
-   * expired during an outage of the database and another process has begun to recover the task, it is taken back.
+   * Applies a transition that stores data that only this process has: a vendor's answer, a finished
+   * result. If the lease expired during an outage of the database and another process has begun to
+   * recover the task, it is reclaimed.
    */
   async transitionKept(work: Step, move: Transition & KeptTransition) {
     const moved = await this.transition(work, move);
@@ -189,8 +204,10 @@ export class TaskWork {
     return task && this.transition({ ...work, task }, move);
   }
 
-  /** Takes a task, with a lease, from the process that recovers it. Undefined if its state is not in `states`, or it has
-   * another attempt now. */
+  /**
+   * Reclaims a task, with a lease, from the process that recovers it. Undefined if its state is not
+   * in `states`, or it has another attempt now.
+   */
   async #takeBack(task: TaskRow, states: readonly TaskState[]): Promise<TaskRow | undefined> {
     const { id, attempt_token: token, vendor, vendor_model: model } = task;
     const values = [id, token, vendor, model, states, this.timings.leaseMs];
@@ -199,15 +216,16 @@ export class TaskWork {
   }
 
   /**
-   * Queues a task again whose vendor this process did not call, after a claim that got no answer or where another process
-   * took the task for lost. That process cannot know it: it would fail the task of a vendor that cannot be asked.
+   * Queues a task again whose vendor this process did not call, after a claim that got no answer,
+   * or after another process reclaimed the task. That process cannot know it: it would fail the
+   * task if its vendor cannot be polled.
    */
   async requeueUnsent(work: Step): Promise<void> {
     if (await this.#untilBack(work, () => requeueUnsent(this.options.pool, work.task)))
       this.#wake();
   }
 
-  /** The task, where a transition took place whose answer was lost. */
+  /** The task, if a transition took place whose answer was lost. */
   async #find(task: TaskRow, { event }: Transition): Promise<TaskRow | undefined> {
     const state = event === undefined ? task.state : transitions[event].to;
     const sql = `select ${workColumns} from task where id = $1 and fence = $2 and state = $3`;
@@ -215,7 +233,7 @@ export class TaskWork {
     return rows[0];
   }
 
-  /** The task with its parameters. Waits while the database is away. */
+  /** The task with its parameters. Waits while the database is unreachable. */
   withParams(work: Step): Promise<WholeTask> {
     return this.#untilBack(work, () => this.#readParams(work.task));
   }
@@ -229,7 +247,7 @@ export class TaskWork {
     return { ...task, params: rows[0].params };
   }
 
-  /** Gives a task back, due again after `releaseMs` milliseconds. */
+  /** Releases a task, due again after `releaseMs`. */
   release(work: Work, releaseMs: number, set: TransitionColumns = {}, progress?: number) {
     return this.transition(work, { releaseMs, set, progress });
   }
@@ -283,9 +301,9 @@ export class TaskWork {
   }
 
   /**
-   * Cancels a task. Free of charge, unless its model says otherwise.
+   * Cancels a task. Free of charge, unless its model is configured otherwise.
    *
-   * @param stopped.reportedCost what its vendor charged. Default: nothing
+   * @param stopped.reportedCost the vendor's charge. Zero by default
    */
   async cancel(work: Work, { set = {}, reportedCost }: Stopped = {}): Promise<void> {
     const task = await this.withParams(work);
@@ -327,7 +345,11 @@ export class TaskWork {
     void recordNotification(this.options.pool, token ?? "").then(this.#wake, () => {});
   }
 
-  /** Ends the polls of an ended task, and books its late charge. @param outcome what its vendor charges for. Default: nothing */
+  /**
+   * Ends the polls of an ended task, and books its late charge.
+   *
+   * @param outcome the outcome that its vendor charges for. None by default
+   */
   async endLateCharges({ task }: Pick<Work, "task">, outcome?: TaskOutcome): Promise<void> {
     const ending = inTransaction(this.options.pool, async (transaction) => {
       const { rowCount } = await transaction.query(endLateChargesSql, [task.id, task.fence]);
@@ -343,7 +365,7 @@ export class TaskWork {
     if (costNanos > 0n) this.options.onLateCost?.(task, costNanos);
   }
 
-  /** Books the vendor's cost. Returns what was booked in nano-USD; 0: nothing. */
+  /** Books the vendor's cost. Returns the booked amount in nano-USD; 0 if there is none. */
   async #bookLate(database: Queryable, late: TaskRow, outcome: TaskOutcome): Promise<bigint> {
     const task = await this.#readParams(late);
     const { id: callId, account_id: accountId } = task;

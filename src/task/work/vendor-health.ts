@@ -1,7 +1,7 @@
 /**
- * Vendor health: which vendors refuse the operator's own key, money or model name (R-ERR-3), as this process knows. All
- * tasks of such a vendor would be refused: single tasks probe it, less and less often, and the operator is alarmed on
- * changes only.
+ * Vendor health: the vendors that refuse the operator's key, balance or model name (R-ERR-3), as
+ * seen by this process. All tasks of such a vendor would be refused. Single tasks probe it, less
+ * and less often, and the operator is alerted on changes only.
  */
 import type { TaskRefused, VendorFault } from "../../provider/task.ts";
 import type { VendorAlarm } from "./worker-options.ts";
@@ -14,20 +14,20 @@ export interface VendorModel {
 
 /** Options of {@link VendorHealth}. */
 export interface VendorHealthOptions {
-  /** The pause after so many refusals in a row, in milliseconds. */
+  /** The pause after a number of consecutive refusals, in milliseconds. */
   readonly pause: (count: number) => number;
   /** Called with every refusal. */
   readonly onAlarm: (alarm: VendorAlarm) => void;
   /** Called when a vendor no longer refuses. */
   readonly onBack: (place: VendorModel) => void;
-  /** A monotonic clock in milliseconds. Default `performance.now`. */
+  /** A monotonic clock in milliseconds. `performance.now` by default. */
   readonly clock?: () => number;
 }
 
 /** Why a vendor gets no submits now. */
 export interface VendorPause {
   readonly refused: TaskRefused;
-  /** The time to the next probe, in milliseconds; more than 0. */
+  /** The time until the next probe; more than 0. */
   readonly waitMs: number;
 }
 
@@ -53,7 +53,10 @@ export class VendorHealth {
     this.#clock = options.clock ?? (() => performance.now());
   }
 
-  /** Why a vendor gets no submit now. `undefined`: submit; to a refusing vendor this task is the probe. */
+  /**
+   * The reason why a vendor gets no submit now. If undefined, submit; for a refusing vendor this
+   * task is the probe.
+   */
   pauseOf(place: VendorModel): VendorPause | undefined {
     const nowMs = this.#clock();
     for (const key of keysOf(place)) {
@@ -62,17 +65,19 @@ export class VendorHealth {
       const { refused, count, untilMs } = refusing;
       const waitMs = untilMs - nowMs;
       if (waitMs > 0) return { refused, waitMs };
-      // Where the probe's outcome is never reported, the next task probes.
+      // If the probe's outcome is never reported, the next task probes.
       const nextMs = nowMs + this.#options.pause(count);
       this.#refusing.set(key, { ...refusing, isAsked: true, untilMs: nextMs });
     }
     return undefined;
   }
 
-  /** The vendor refused a submit; `refused.fault` is set where the operator is at fault. */
+  /**
+   * Records that the vendor refused a submit; `refused.fault` is set if the operator is at fault.
+   */
   onSubmitRefused(place: VendorModel, refused: TaskRefused): void {
     const { fault } = refused;
-    // A vendor without capacity says nothing about our credential.
+    // A vendor without capacity is no sign of a problem with the credential.
     if (fault === undefined) return refused.isTemporary ? undefined : this.onSubmitAnswered(place);
     const key = keyOf(place, fault);
     const before = this.#refusing.get(key);

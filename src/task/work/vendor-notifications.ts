@@ -1,6 +1,7 @@
 /**
- * Vendor notifications: a callback, an event in this process, or a late reply says that a task may have changed at its
- * vendor. A notification only makes the task due. The vendor is then polled: the content is never trusted.
+ * Vendor notifications: a callback, an event in this process, or a late reply reports that a task
+ * may have changed at its vendor. A notification only makes the task due. The vendor is then
+ * polled: the content is never trusted.
  */
 import type { Pool, PoolClient } from "pg";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
@@ -43,9 +44,10 @@ export async function recordNotification(
 }
 
 /**
- * Confirms the vendor task id of a notification at the vendor; `undefined`: that task is not ours.
+ * Confirms the vendor task id of a notification at the vendor; undefined if that task belongs to
+ * another client.
  *
- * @throws HttpFailure, VendorReplyError where the vendor does not answer
+ * @throws HttpFailure, VendorReplyError if the vendor does not answer
  */
 export async function confirmVendorTaskId(
   { callbacks }: Pick<VendorTasks, "callbacks">,
@@ -65,9 +67,12 @@ export async function confirmVendorTaskId(
 /** Options of {@link createCallbacks}. */
 interface CallbacksOptions {
   readonly pool: Pick<Pool, "query">;
-  /** How a vendor runs tasks; `undefined`: this process does not know it. */
+  /** The task interface of a vendor; undefined if this process does not know it. */
   readonly tasksOf: (vendor: string) => VendorTasks | undefined;
-  /** Called after a notification: a task may be due. Default: nothing; workers find it with their next scan. */
+  /**
+   * Called after a notification: a task may be due. Does nothing by default; workers find it with
+   * their next scan.
+   */
   readonly onNews?: (() => void) | undefined;
 }
 
@@ -81,7 +86,11 @@ export interface Callbacks {
 
 const vendorSql = "select vendor from task where attempt_token = $1";
 
-/** Creates the callbacks. @throws GatewayError SERVICE_UNAVAILABLE from its functions where the database is away */
+/**
+ * Creates the callbacks.
+ *
+ * @throws GatewayError SERVICE_UNAVAILABLE from its functions if the database is unreachable
+ */
 export function createCallbacks({ pool, tasksOf, onNews }: CallbacksOptions): Callbacks {
   const vendorOf = async (token: string): Promise<string | undefined> => {
     if (!isUuid(token)) return undefined;

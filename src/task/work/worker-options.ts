@@ -27,46 +27,69 @@ import type { TransitionOptions } from "../transition.ts";
 
 /** Options of a task worker. */
 export interface WorkerOptions extends TransitionOptions {
-  /** A pool of its own: its steps must not delay callers. */
+  /** A separate pool: its steps must not delay callers. */
   readonly pool: Pool;
-  /** Those that run tasks: by vendor name with its first credential, and by {@link vendorKey} with each of several. */
+  /**
+   * The vendors that run tasks: by vendor name with the first credential, and by {@link vendorKey}
+   * with each of several.
+   */
   readonly vendors: ReadonlyMap<string, WorkerVendor>;
-  /** Chooses routes and credentials. Default: the first route that can take a task, and the vendor's first credential. */
+  /**
+   * Chooses routes and credentials. By default the first route that can run a task, and the
+   * vendor's first credential.
+   */
   readonly routing?: JobRouting | undefined;
-  /** The same for tasks of native APIs. Default: none. */
+  /** The same for tasks of native APIs. None by default. */
   readonly natives?: ReadonlyMap<string, WorkerVendor>;
-  /** Runs TEXT tasks. Default: none; other processes may run them until their deadline. */
+  /** Runs TEXT tasks. By default none; other processes may run them until their deadline. */
   readonly text?: WorkerText;
-  /** By model key. Tasks of other models are left to processes that know them, until their deadline. */
+  /**
+   * By model key. Tasks of other models are left to processes that know them, until their deadline.
+   */
   readonly models: ReadonlyMap<string, ModelConfig>;
   readonly results: ResultStore;
   /** Finds the price of a task's hold. */
   readonly findPrice: (version: string) => Promise<PriceConfig | undefined>;
-  /** What the vendor charges the operator for a task, in nano-USD; `undefined`: not known. Default: never known. */
+  /**
+   * The vendor's charge to the operator for a task, in nano-USD; undefined if unknown. Unknown by
+   * default.
+   */
   readonly vendorCost?: (task: TaskRow, usage: CallUsage) => bigint | undefined;
-  /** The callback address for vendors, by attempt token. Default: none. */
+  /** The callback address for vendors, by attempt token. None by default. */
   readonly callbackUrl?: (attemptToken: string) => string;
-  /** In milliseconds. Default: those of the limits. */
+  /** In milliseconds. The values of limits.ts by default. */
   readonly timings?: Partial<WorkerTimings>;
   /** The most tasks of an account that run at once. Default `taskAccountRunningMax`. */
   readonly accountMax?: number;
   /** From 0 to below 1; decides jitter. Default `Math.random`. */
   readonly random?: () => number;
-  /** Called with every answer to a submit, and of those that got none. Default: nothing. */
+  /**
+   * Called with every answer to a submit, and for submits without an answer. Does nothing by
+   * default.
+   */
   readonly onSubmit?: (vendor: string, outcome: SubmitOutcome) => void;
-  /** Called with each time a vendor refuses the operator's own key, money or model name (R-ERR-3). Default: nothing. */
+  /**
+   * Called each time a vendor refuses the operator's key, balance or model name (R-ERR-3). Does
+   * nothing by default.
+   */
   readonly onAlarm?: (alarm: VendorAlarm) => void;
-  /** Called after every ten failed polls of a task in a row. Default: nothing. */
+  /** Called after every ten consecutive failed polls of a task. Does nothing by default. */
   readonly onSilent?: (vendor: string, error: unknown) => void;
-  /** Called with every task that has ended here, with its record among the calls. Default: nothing. */
+  /**
+   * Called with every task that has ended in this process, with its call record. Does nothing by
+   * default.
+   */
   readonly onEnd?: (task: TaskRow, record?: CallRow) => void;
-  /** Called with each ended task whose vendor reports more than is charged (R-MON-15). Default: nothing. */
+  /**
+   * Called with each ended task whose vendor reports more than is charged (R-MON-15). Does nothing
+   * by default.
+   */
   readonly onImplausible?: (task: TaskRow, reported: ImplausibleUsage) => void;
-  /** Called with a late charge of a vendor, in nano-USD. Default: nothing. */
+  /** Called with a late charge of a vendor, in nano-USD. Does nothing by default. */
   readonly onLateCost?: (task: TaskRow, vendorCostNanos: bigint) => void;
-  /** Logs what an operator should know, without secrets. Default: nothing. */
+  /** Logs a warning for operators, without secrets. Does nothing by default. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Called at failpoints, where tests kill the process. Default: nothing. */
+  /** Called at failpoints, where tests kill the process. Does nothing by default. */
   readonly failpoint?: (point: WorkerFailpoint) => void;
 }
 
@@ -83,9 +106,9 @@ export interface VendorAlarm {
 /** A vendor that runs tasks. */
 export interface WorkerVendor {
   readonly tasks: VendorTasks;
-  /** The most tasks that it may have at once; `undefined`: no limit. */
+  /** Maximum number of concurrent tasks; undefined for no limit. */
   readonly maxInFlight: number | undefined;
-  /** The most polls per second. Default: no limit. */
+  /** Maximum number of polls per second. Unlimited by default. */
   readonly pollsPerSecond?: number | undefined;
   /** Its configured address: results may come from there although it is private. */
   readonly baseUrl: string;
@@ -100,13 +123,13 @@ export interface WorkerText {
   readonly vendors: ReadonlyMap<string, Pick<WorkerVendor, "maxInFlight">>;
 }
 
-/** Copies results to where they are served. */
+/** Copies results to the gateway's result store. */
 export type ResultStore = Pick<ResultFiles, "store">;
 
 /**
  * The result of a submit:
  * - `accepted`: the vendor has it. `done`: the vendor has completed it already.
- * - `refused`: it is not to be tried again. `later`: not now.
+ * - `refused`: it must not be tried again. `later`: not now.
  * - `unsent`: there was no connection.
  * - `unknown`: there was no answer; the vendor may have it.
  */
@@ -136,7 +159,11 @@ export type WorkerFailpoint =
   | `late_charge.${"sent" | "answered"}`
   | `${TaskEvent | "progress"}.${"sent" | "answered"}`;
 
-/** The timings of a worker. @param given default: those of the limits */
+/**
+ * The timings of a worker.
+ *
+ * @param given the values of limits.ts by default
+ */
 export function timingsOf(given: Partial<WorkerTimings> = {}): WorkerTimings {
   return {
     leaseMs: taskLeaseMs,

@@ -1,13 +1,14 @@
 /**
- * Runs tasks. The task's row is the message: a worker claims it under a lease by the database's clock, takes one step,
- * and writes down the result. A process that dies in between loses its lease, and another one goes on from what was
- * durable.
+ * Runs tasks. The task's row is the message: a worker claims it under a lease by the database's
+ * clock, takes one step, and records the result. If a process dies in between, its lease expires,
+ * and another one continues from the durable state.
  *
- * Rejected: pg-boss 12.35.0. It claims by priority and age, so another account's first task comes after 1,000 of one;
- * with three processes that fetch, it ran 36 tasks of an account where 20 may run; and a job has one limit, a task two:
- * its account's and its vendor's. It could schedule the next check, at hardly more CPU. But the row would keep its lease
- * and fence all the same, since a doubled job must do no harm, and one statement less would be one table more that can
- * disagree with it. All figures: docs/performance.md. Webhooks are sent in the same way.
+ * Rejected: pg-boss 12.35.0. It claims by priority and age, so another account's first task follows
+ * 1,000 of one; with three processes that fetch, it ran 36 tasks of an account with a limit of 20.
+ * A job has one limit, a task two: its account's and its vendor's. It could schedule the next poll,
+ * with hardly more CPU. But the row would still need its lease and fence, since a duplicate job
+ * must do no harm. One statement less would be one table more that can disagree with it. All
+ * figures: docs/performance.md. Webhooks are sent in the same way.
  */
 import type { Pool } from "pg";
 import {
@@ -43,7 +44,10 @@ import type { WorkerOptions } from "./worker-options.ts";
 /** Runs tasks from {@link start} to {@link stop}. */
 export interface TaskWorker {
   start(): void;
-  /** Ends a vendor request that this process waits for, where that cancels the task. Cheap, never fails. */
+  /**
+   * Ends a vendor request that this process waits for, if that cancels the task. Cheap, never
+   * fails.
+   */
   cancel(taskId: string): void;
   /** Claims tasks now: there is something new. Cheap, never fails. */
   wake(): void;
@@ -53,11 +57,11 @@ export interface TaskWorker {
    * Default 0.
    */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
-  /** How many tasks this process works on at this moment. */
+  /** Number of tasks that this process works on at this moment. */
   readonly underWay: () => number;
 }
 
-/** Makes a worker. Every process may run one. */
+/** Creates a worker. Every process may run one. */
 export function createTaskWorker(options: WorkerOptions): TaskWorker {
   return new RunningWorker(options);
 }
@@ -205,7 +209,7 @@ class RunningWorker implements TaskWorker {
     return routing.chooseRoute(config, usable);
   }
 
-  /** How many tasks can be claimed for steps of a kind; 0: the limit is reached. */
+  /** Number of tasks that can be claimed for steps of a kind; 0 if the limit is reached. */
   #roomFor({ max, count }: StepLimit): number {
     const room = Math.max(0, Math.min(taskClaimMax, max - count));
     this.#isFull ||= room === 0;
@@ -252,7 +256,7 @@ class RunningWorker implements TaskWorker {
     try {
       await step(work);
     } catch (error) {
-      // Its lease ends, and some process goes on from what is durable.
+      // Its lease ends, and a process continues from the durable state.
       const { id: taskId, state } = work.task;
       this.#work.warn("a step of a task failed", { taskId, state, err: error });
     }
