@@ -12,13 +12,13 @@ export default defineConfig({
   build: {
     target: "es2023",
     emptyOutDir: false,
-    // Nothing as a `data:` address: the pages' security policy has none for fonts and scripts.
+    // No `data:` addresses: the pages' security policy forbids them for fonts and scripts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     chunkSizeWarningLimit: 1_000,
-    // What the first page needs comes in one file, and what others share in a few: of 99 files, a third had less than 2 KB, and
-    // a page asked for sixty.
+    // The code of the first page is one file, and shared code a few: of 99 files, a third had less
+    // than 2 KB, and a page requested sixty.
     rolldownOptions: {
       output: {
         // Shared ones would be named after all their users.

@@ -15,7 +15,7 @@ import { ToastProvider } from "./ui/toast.tsx";
 applyTheme();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
 
-/** How long the first rendering waits for the fonts, in milliseconds: they come from the same server. */
+/** Maximum wait of the first rendering for the fonts, which come from the same server. */
 const fontsMs = 400;
 
 /** Loads the fonts, so that text is not rendered in another font first and then moves. */

@@ -106,7 +106,7 @@ function firstForm(): Form {
   return { kind: "payment", amount: "", reference: newReference(), reason: "" };
 }
 
-/** The amount in nano-USD; `undefined`: it cannot be recorded. */
+/** The amount in nano-USD; undefined if it cannot be recorded. */
 function amountOf({ kind, amount }: Form): bigint | undefined {
   const nanos = parseUsd(amount) ?? 0n;
   return kind === "correction" ? nanos || undefined : nanos > 0n ? nanos : undefined;

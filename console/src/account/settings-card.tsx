@@ -150,7 +150,11 @@ function isThreshold(typed: string): boolean {
   return typed.trim() === "" || (parseUsd(typed) ?? 0n) > 0n;
 }
 
-/** Parses a percentage that somebody typed. @returns hundredths of a percent; `undefined` where it is none */
+/**
+ * Parses a typed percentage.
+ *
+ * @returns hundredths of a percent; undefined if the text is no percentage
+ */
 function parsePercent(text: string): number | undefined {
   const found = /^(\d{1,3})(?:\.(\d{1,2}))?\s*%?$/.exec(text.trim());
   if (found === null) return text.trim() === "" ? 0 : undefined;

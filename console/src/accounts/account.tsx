@@ -1,4 +1,4 @@
-/** How accounts and users appear in the lists of other pages: name, state, filter. */
+/** Accounts and users in the lists of other pages: name, state, filter. */
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
 import { X } from "lucide-react";
@@ -44,7 +44,7 @@ export function AccountFilter({
   accountId,
   onChoose,
 }: {
-  /** Default: all accounts. */
+  /** All accounts by default. */
   accountId: string | undefined;
   onChoose: (accountId: string | undefined) => void;
 }) {
@@ -62,7 +62,7 @@ export function AccountFilter({
   );
 }
 
-/** The column that says which account a row belongs to, by its name, as a link to its page. */
+/** The column with the account of a row: its name, as a link to its page. */
 export function accountColumn<Row extends { readonly accountId: string }>({
   names,
   ...column

@@ -229,7 +229,7 @@ function CreateAccountDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** `12.5 %`; a dash where there is none. */
+/** `12.5 %`; a dash if there is no discount. */
 function discountText(bp: number): string {
   return bp === 0 ? "—" : `${bp / 100} %`;
 }

@@ -11,7 +11,7 @@ import { useAccountId, useSession } from "../common/session.tsx";
 import { MoneyFigure } from "../ui/card.tsx";
 import { Badge } from "../ui/show.tsx";
 
-/** How often the balance is fetched, in milliseconds. */
+/** Refresh interval of the balance. */
 const refreshMs = 30_000;
 
 /** The balance of the own account. */
@@ -41,7 +41,11 @@ export function BalanceChip() {
   );
 }
 
-/** What an account has, what is available and what is held, as figures. @param balance `undefined` while it is loaded */
+/**
+ * The total, available and held balance of an account, as figures.
+ *
+ * @param balance undefined while it is loaded
+ */
 export function BalanceFigures({ balance }: { balance: Balance | undefined }) {
   const { billing: text } = useText();
   return (

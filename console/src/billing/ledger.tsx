@@ -43,7 +43,7 @@ export function Ledger({
   accountId: string;
   search: LedgerSearch;
   onSearch: (search: LedgerSearch) => void;
-  /** Whether an operator looks at it: links to calls lead to the log of all accounts. */
+  /** Whether the viewer is an operator: links to calls lead to the log of all accounts. */
   isForOperator?: boolean;
 }) {
   const texts = useText();

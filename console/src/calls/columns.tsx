@@ -1,4 +1,4 @@
-/** How a call appears in a list: the columns of the log, and the badge of its outcome. */
+/** The columns of the call log, and the badge of a call's outcome. */
 import { CallEnding, type CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { accountColumn } from "../accounts/account.tsx";
 import { type Texts, useText } from "../common/language.tsx";
@@ -18,7 +18,7 @@ export function callColumns({
   texts: Texts;
   keyNames: ReadonlyMap<string, string>;
   onOpen: (call: CallRecord) => void;
-  /** The names of accounts by their id, where calls of several accounts are shown. */
+  /** The names of accounts by their id, if calls of several accounts are shown. */
   accountNames?: ReadonlyMap<string, string>;
 }): Column<CallRecord>[] {
   return [
@@ -127,7 +127,7 @@ export function didFail({ ending }: CallRecord): boolean {
   );
 }
 
-/** The HTTP status, with the error's code where there is one. */
+/** The HTTP status, with the error's code if there is one. */
 export function EndingBadge({ call }: { call: CallRecord }) {
   const { calls } = useText();
   const { ending, status } = call;

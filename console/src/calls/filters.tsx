@@ -1,6 +1,6 @@
 /**
- * The filters of the call log, from the address to the contract. The rarer ones stand behind a button, open where one of
- * them is set.
+ * The filters of the call log, from the address to the contract. The rarer ones are hidden behind a
+ * button, unless one of them is set.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { clsx } from "clsx";
@@ -86,7 +86,7 @@ export function CallFilters({
   );
 }
 
-/** The members of a search that stand behind the button. */
+/** The members of a search that the button hides. */
 const moreNames = [
   "from",
   "to",

@@ -66,8 +66,10 @@ export function AllCallsPage() {
 /** Calls of one page of the list. */
 const pageSize = 50;
 
-/** The log of one account, or for operators of all accounts: filters in the address, a histogram, pages by keyset, and live
- * calls that the gateway pushes. */
+/**
+ * The log of one account, or for operators of all accounts: filters in the address, a histogram,
+ * pages by keyset, and live calls that the gateway pushes.
+ */
 function CallLog({
   title,
   hint,
@@ -82,7 +84,7 @@ function CallLog({
   accountId: string;
   search: CallSearch;
   onSearch: (search: CallSearch) => void;
-  /** For operators: chooses the account. Default: there is one only. */
+  /** For operators: selects the account. Absent if there is only one. */
   accountFilter?: React.ReactNode;
 }) {
   const { common } = useText();

@@ -109,7 +109,7 @@ function Note({ name, children }: { name: string; children?: React.ReactNode }) 
   );
 }
 
-/** Refunds a charge: for operators only, and only where something was charged. */
+/** Refunds a charge: for operators only, and only if the call was charged. */
 export function RefundButton({ call }: { call: CallRecord }) {
   const { refund: text } = useText();
   const { isOperator } = useSession();

@@ -8,7 +8,7 @@ import { transport } from "../common/rpc.ts";
 /** The most calls that are kept. */
 const keptMax = 200;
 
-/** The pause before a broken stream is opened again, in milliseconds. */
+/** The pause before a broken stream is reopened. */
 const againMs = 2_000;
 
 const client = createClient(CallService, transport);
@@ -21,7 +21,7 @@ export interface Tail {
   readonly calls: readonly CallRecord[];
   /** Whether the stream is open. */
   readonly isLive: boolean;
-  /** The number of calls that the gateway left out because there were too many. */
+  /** The number of calls that the gateway omitted because there were too many. */
   readonly skipped: number;
 }
 
@@ -67,7 +67,7 @@ async function follow(
         }));
       }
     } catch {
-      // Lost or refused: `isLive` says so, and it is opened again.
+      // Lost or refused: `isLive` shows it, and the stream is reopened.
       setTail((tail) => ({ ...tail, isLive: false }));
       await pause(againMs, signal);
     }

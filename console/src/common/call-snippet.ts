@@ -1,10 +1,10 @@
 /**
- * A curl that makes a request like a call of the log, with placeholders for what the log does not
- * have.
+ * A curl command that repeats a call of the log, with placeholders for data that the log does not
+ * contain.
  */
 import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 
-/** What the log has of a call. */
+/** The logged data of a call. */
 export type KnownCall = Pick<CallRecord, "path" | "model" | "stream">;
 
 interface CurlOptions {
@@ -25,8 +25,8 @@ export const tasksPath = "/api/ai/tasks";
 const messagesTokens = 1024;
 
 /**
- * Writes the curl. Path and model are the client's words: they are quoted so that a shell takes them for nothing
- * else, whoever made the call.
+ * Writes the curl command. Path and model come from the client: they are quoted, so that a shell
+ * treats them as plain text.
  */
 export function callCurl(call: KnownCall, options: CurlOptions): string {
   const { path, stream } = call;
@@ -43,7 +43,7 @@ export function callCurl(call: KnownCall, options: CurlOptions): string {
   -d ${data}`;
 }
 
-/** The body for the wire style of the path; `undefined`: unknown style. */
+/** The body for the wire style of the path; undefined if the style is unknown. */
 function bodyOf({ path, model, stream }: KnownCall, options: CurlOptions): object | undefined {
   const { message, taskParams } = options;
   const streamed = stream && { stream };

@@ -2,10 +2,10 @@
 import { createContext, type ReactNode, use, useEffect, useState } from "react";
 import { localZone } from "./time.ts";
 
-/** How often relative times are rendered again, in milliseconds. */
+/** Interval at which relative times are rendered again. */
 const tickMs = 20_000;
 
-/** Now, in milliseconds since 1970, at most 20 seconds old. */
+/** The current time in milliseconds since 1970, at most 20 seconds old. */
 export function useNow(): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -17,7 +17,11 @@ export function useNow(): number {
 
 const ZoneContext = createContext<string | undefined>(undefined);
 
-/** Shows all times below it in a zone. @param zone default: the browser's */
+/**
+ * Shows all times below it in a zone.
+ *
+ * @param zone the browser's by default
+ */
 export function ZoneProvider({
   zone,
   children,
@@ -28,7 +32,7 @@ export function ZoneProvider({
   return <ZoneContext value={zone}>{children}</ZoneContext>;
 }
 
-/** The zone for times, an IANA name. Default: the browser's. */
+/** The zone for times, an IANA name. The browser's by default. */
 export function useZone(): string {
   return use(ZoneContext) ?? localZone();
 }

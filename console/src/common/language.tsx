@@ -1,7 +1,7 @@
 /**
- * The languages of the console. Texts are plain typed objects, with functions for texts with values: a text that is
- * missing in a language does not compile, plurals are each language's own business, and the 20 KB of a
- * library for it are not loaded.
+ * The languages of the console. Texts are plain typed objects, with functions for texts with
+ * values: a missing text does not compile, each language handles its plurals, and no library of 20
+ * KB is loaded.
  */
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
 import { en, type Texts } from "../text/en.ts";

@@ -52,7 +52,11 @@ export function signedUsd(nanos: bigint): string {
   return nanos > 0n ? `+${usd(nanos)}` : usd(nanos);
 }
 
-/** Parses an amount of USD that somebody typed. @returns `undefined` where it is none, or finer than a nano-USD */
+/**
+ * Parses a typed amount of USD.
+ *
+ * @returns undefined if the text is no amount, or finer than a nano-USD
+ */
 export function parseUsd(text: string): bigint | undefined {
   const found = /^\$?\s*(-?)(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text.trim().replaceAll(",", ""));
   if (found === null) return undefined;

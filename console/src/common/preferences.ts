@@ -1,7 +1,7 @@
-/** What the browser remembers between visits: choices of how the console looks. Never anything secret. */
+/** Preferences that the browser stores: choices of the console's appearance. Never a secret. */
 import { useSyncExternalStore } from "react";
 
-/** One remembered choice of the user. */
+/** One stored choice of the user. */
 export interface Stored<Value extends string> {
   read(): Value | undefined;
   write(value: Value): void;

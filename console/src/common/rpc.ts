@@ -8,13 +8,13 @@ import { millis } from "./contract.ts";
 /** The transport of all services. POST only, so that requests are in no URL, no history and no log. */
 export const transport = createConnectTransport({ baseUrl: "/console/rpc" });
 
-/** How long a reply is fresh, in milliseconds: long enough that going back and forth fetches nothing twice. */
+/** Time for which a reply is fresh: long enough that going back and forth fetches nothing twice. */
 const staleMs = 15_000;
 
 /**
  * Creates the cache of queries.
  *
- * @param onSignedOut called when a reply says that the session has ended
+ * @param onSignedOut called if a reply reports that the session has ended
  */
 export function createQueries(onSignedOut: () => void): QueryClient {
   const onError = (error: unknown): void => {
@@ -36,18 +36,18 @@ function mayRetry(count: number, error: unknown): boolean {
   return count < 2 && (code === Code.Unavailable || code === Code.Unknown);
 }
 
-/** Whether an error says that nobody is signed in. */
+/** Whether an error means that there is no signed-in user. */
 export function isSignedOut(error: unknown): boolean {
   return error instanceof ConnectError && error.code === Code.Unauthenticated;
 }
 
-/** What is shown of an error. */
+/** The visible parts of an error. */
 export interface ShownError {
   readonly text: string;
   readonly requestId: string;
   /** The wrong field of the request. Empty: none. */
   readonly param: string;
-  /** Seconds to wait before a retry. 0: unknown. */
+  /** Seconds to wait before a retry; 0 if unknown. */
   readonly retryAfterSeconds: number;
 }
 
@@ -63,7 +63,7 @@ export function shownError(error: unknown): ShownError {
   };
 }
 
-/** How lists are fetched page by page: the options of an infinite query on a method with page tokens. */
+/** Options of an infinite query on a method with page tokens, which fetches a list page by page. */
 export const paged = {
   pageParamKey: "pageToken",
   getNextPageParam: ({ nextPageToken }: { readonly nextPageToken: string }): string | undefined =>

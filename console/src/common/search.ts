@@ -7,7 +7,7 @@ type Raw = Readonly<Record<string, unknown>>;
 
 type Shape = Readonly<Record<string, z.ZodMiniType>>;
 
-/** What a schema reads: absent members are not filtered by. */
+/** The result of a schema. Absent members are no filters. */
 type Read<Members extends Shape> = {
   readonly [Name in keyof Members]?: NonNullable<z.output<Members[Name]>>;
 };
@@ -50,7 +50,7 @@ const text = z
   .pipe(z.union([z.string(), z.number()]), z.transform(String))
   .check(z.refine((value) => value !== ""));
 
-/** A value in the spelling that `read` gives it; dropped where it gives none. */
+/** A value in the spelling that `read` returns; dropped if it returns none. */
 function spelled(read: (value: unknown) => string | undefined) {
   return z.pipe(z.unknown(), z.transform(read));
 }
@@ -58,7 +58,7 @@ function spelled(read: (value: unknown) => string | undefined) {
 /** An amount above zero, in USD. */
 const amount = text.check(z.refine((value) => (parseUsd(value) ?? 0n) > 0n));
 
-/** The ranges that lists and charts offer, in milliseconds. */
+/** The time ranges of lists and charts, in milliseconds. */
 export const ranges = {
   "15m": 15 * 60_000,
   "1h": 3_600_000,
@@ -81,7 +81,7 @@ const span = {
   from: spelled(wallTime),
   /** Its end, which is not in it. */
   to: spelled(wallTime),
-  /** The zone of all times of the page, an IANA name. Default: the browser's. */
+  /** The zone of all times of the page, an IANA name. The browser's by default. */
   zone: spelled(zoneOf),
 };
 
@@ -175,7 +175,7 @@ const readUsage = searchReader({
 
 export type UsageSearch = ReturnType<typeof readUsage>;
 
-/** What operators earn and lose. */
+/** Operators' revenue, costs and losses. */
 export const figureNames = ["revenue", "vendorCost", "attempts", "loss", "margin"] as const;
 
 export type FigureName = (typeof figureNames)[number];
@@ -231,7 +231,7 @@ export const readDeliverySearch = searchReader(deliveryMembers);
 
 export type DeliverySearch = ReturnType<typeof readDeliverySearch>;
 
-/** Reads the filters of the deliveries of all accounts; with `account`, only those of that account. */
+/** Reads the filters of the deliveries of all accounts; with `account`, only of that account. */
 export const readAllDeliverySearch = searchReader({ ...deliveryMembers, account: text });
 
 export type AllDeliverySearch = ReturnType<typeof readAllDeliverySearch>;
@@ -256,7 +256,7 @@ export const codeStates = ["open", "redeemed", "revoked", "expired"] as const;
 /** Reads which redeem codes are listed. */
 export const readCodeSearch = searchReader({ state: z.enum(codeStates) });
 
-/** The kinds of actions in the audit log: what stands before the dot of an action. */
+/** The kinds of actions in the audit log: the part before the dot of an action. */
 export const auditKinds = [
   "account",
   "money",
@@ -272,7 +272,7 @@ export const readAuditSearch = searchReader({ kind: z.enum(auditKinds), account:
 
 export type AuditSearch = ReturnType<typeof readAuditSearch>;
 
-/** Reads where to go after the sign-in: a path of the console, never another site. */
+/** Reads the destination after the sign-in: a path of the console, never another site. */
 export const readNext = searchReader({
   next: z.string().check(z.regex(/^\/(?!\/|\\)/)),
 });

@@ -1,4 +1,7 @@
-/** Who is signed in. The cookie says it, which no script can read: the pages ask the gateway. */
+/**
+ * The signed-in user. No script can read the session cookie, so the pages request the user from the
+ * gateway.
+ */
 import { useQuery } from "@connectrpc/connect-query";
 import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
 import { type Session, SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
@@ -48,8 +51,10 @@ export function useAccountId(): string {
   return useSession().account.accountId;
 }
 
-/** How long a session by link may change sign-in methods without further proof, in milliseconds. The gateway enforces it;
- * here it only decides which fields are shown. */
+/**
+ * Time for which a session by link may change sign-in methods without further proof. The gateway
+ * enforces it; here it only decides which fields are shown.
+ */
 const freshMs = 15 * 60_000;
 
 /** Whether the session started with a one-time link a short while ago. */

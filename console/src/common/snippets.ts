@@ -5,7 +5,7 @@ export interface CodeVersion {
   readonly id: string;
   readonly title: string;
   readonly code: string;
-  /** What is copied, where it is more than what is shown. */
+  /** The text to copy, if it is longer than the visible text. */
   readonly copied?: () => string;
 }
 
@@ -13,7 +13,7 @@ interface SnippetOptions {
   /** Scheme, host and port of the gateway. */
   readonly origin: string;
   readonly model: string;
-  /** The secret; `undefined`: it is read from `UAS_API_KEY`. */
+  /** The secret; if undefined, it is read from `UAS_API_KEY`. */
   readonly key: string | undefined;
 }
 

@@ -20,7 +20,11 @@ function two(number: number): string {
   return String(number).padStart(2, "0");
 }
 
-/** `2026-11-21 03:24:45`. @param zone default: the browser's */
+/**
+ * `2026-11-21 03:24:45`.
+ *
+ * @param zone the browser's by default
+ */
 export function timeText(ms: number, zone?: string): string {
   const format = new Intl.DateTimeFormat("sv-SE", {
     dateStyle: "short",
@@ -36,7 +40,7 @@ export function dayText(ms: number): string {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
-/** How far a zone is ahead of UTC at a moment, in milliseconds. */
+/** Time by which a zone is ahead of UTC at a moment. */
 function offsetMs(zone: string, ms: number): number {
   const shown = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" })
     .formatToParts(ms)
@@ -47,7 +51,7 @@ function offsetMs(zone: string, ms: number): number {
   return (sign === "-" ? -size : size) * 1_000;
 }
 
-/** `+08:00`: how far a zone was from UTC at a moment. */
+/** `+08:00`: the offset of a zone from UTC at a moment. */
 function offsetText(ms: number, zone: string | undefined): string {
   const minutes =
     zone === undefined
@@ -57,7 +61,11 @@ function offsetText(ms: number, zone: string | undefined): string {
   return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
 }
 
-/** `2026-11-21 03:24:45 +08:00`. @param zone default: the browser's */
+/**
+ * `2026-11-21 03:24:45 +08:00`.
+ *
+ * @param zone the browser's by default
+ */
 export function exactTimeText(ms: number, zone?: string): string {
   return `${timeText(ms, zone)} ${offsetText(ms, zone)}`;
 }
@@ -107,12 +115,12 @@ export function durationText(ms: number): string {
   return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
 }
 
-/** All zones that the browser knows, by their IANA names. */
+/** All zones of the browser, by their IANA names. */
 export function allZones(): readonly string[] {
   return Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC");
 }
 
-/** The browser's name of a zone; `undefined`: it knows no such zone. */
+/** The browser's name of a zone; undefined if it has no such zone. */
 export function zoneOf(value: unknown): string | undefined {
   if (typeof value !== "string" || value === "") return undefined;
   try {
@@ -145,7 +153,7 @@ export function momentIn(zone: string, wall: string): number {
   return asUtc - (right ?? offsets[0] ?? 0);
 }
 
-/** What clocks of a zone show at a moment: `2026-11-21T03:24`. */
+/** The local time in a zone at a moment: `2026-11-21T03:24`. */
 export function wallIn(zone: string, ms: number): string {
   return new Date(ms + offsetMs(zone, ms)).toISOString().slice(0, 16);
 }

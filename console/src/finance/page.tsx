@@ -1,4 +1,7 @@
-/** What operators earn and lose: by model, vendor or account over a time range, as figures, a chart and a table. */
+/**
+ * Operators' revenue, costs and losses: by model, vendor or account over a time range, as figures,
+ * a chart and a table.
+ */
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { ChartColumn } from "lucide-react";
 import {
@@ -135,7 +138,7 @@ function Figures({ view }: { view: UsageView }) {
   );
 }
 
-/** The margin as a part of the revenue, as `12.3 %`; `undefined`: there is no revenue. */
+/** The margin as a part of the revenue, as `12.3 %`; undefined if there is no revenue. */
 function marginShare(totals: UsageTotals | undefined): string | undefined {
   const revenue = figures.revenue.of(totals);
   if (revenue === 0n) return undefined;
@@ -195,7 +198,9 @@ function Groups({
   );
 }
 
-/** Whether calls of a group cost anybody anything. Refused calls of unknown models, for example, have no name. */
+/**
+ * Whether calls of a group had a cost. Refused calls of unknown models, for example, have no name.
+ */
 function hasMoney({ totals }: UsageSeries): boolean {
   return figureNames.some((name) => figures[name].of(totals) !== 0n);
 }

@@ -1,4 +1,4 @@
-/** How an API key appears in a list. */
+/** The columns of a list of API keys. */
 import { Ban, CircleCheck, Eye, Pencil, Trash2 } from "lucide-react";
 import { type Key, KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
 import { useNow } from "../common/clock.tsx";

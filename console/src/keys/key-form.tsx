@@ -20,7 +20,7 @@ type Expiry = (typeof expiries)[number];
 
 interface Form {
   readonly name: string;
-  /** `undefined`: all models. */
+  /** Undefined for all models. */
   readonly models: readonly string[] | undefined;
   readonly expiry: Expiry;
   readonly limit: string;

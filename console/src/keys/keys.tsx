@@ -8,7 +8,11 @@ import { FilterSelect } from "../ui/filter-bar.tsx";
 /** The most keys that are fetched. */
 const keysMax = 1_000;
 
-/** The keys of an account, deleted ones too. @param accountOf default: the own account; empty: no keys */
+/**
+ * The keys of an account, deleted ones too.
+ *
+ * @param accountOf the user's account by default; empty for no keys
+ */
 export function useKeys(accountOf?: string) {
   const own = useAccountId();
   const accountId = accountOf ?? own;
@@ -32,7 +36,7 @@ export function KeyFilter({
   onChoose,
   ...shown
 }: {
-  /** Default: the own account. */
+  /** The user's account by default. */
   accountId?: string;
   value: string | undefined;
   onChoose: (keyId: string | undefined) => void;

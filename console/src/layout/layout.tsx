@@ -1,4 +1,6 @@
-/** The layout of every page of a signed-in user: navigation at the left, balance and menus above. */
+/**
+ * The layout of every page of a signed-in user: navigation on the left, balance and menus above.
+ */
 import { useMutation } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { Outlet, useNavigate } from "@tanstack/react-router";

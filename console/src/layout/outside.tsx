@@ -28,7 +28,7 @@ export function SignInLayout({ children }: { children: ReactNode }) {
 
 const icon = new URL("../icon.svg", import.meta.url).href;
 
-/** The page of an address that has none. */
+/** The page for an address that does not exist. */
 export function NotFoundPage() {
   return (
     <main className="mx-auto max-w-xl py-24">
@@ -67,7 +67,10 @@ export function ErrorPage({ error, reset }: ErrorComponentProps) {
   );
 }
 
-/** Shows a page to operators; to others there is none. What they may do is decided by the gateway, not here. */
+/**
+ * Shows a page to operators; other users see that it does not exist. The gateway decides what they
+ * may do, not this component.
+ */
 export function OperatorOnly() {
   const { isOperator } = useSession();
   return isOperator ? <Outlet /> : <NotFound />;

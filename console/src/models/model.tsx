@@ -95,7 +95,7 @@ function Limits({ model }: { model: Model }) {
   );
 }
 
-/** Types of models, besides text, that have tasks. */
+/** Types of models that have tasks, in addition to text. */
 const taskTypes: ReadonlySet<ModelType> = new Set([
   ModelType.IMAGE,
   ModelType.VIDEO,

@@ -24,7 +24,7 @@ import { CodeTabs } from "../ui/code.tsx";
 
 /** Whether the account has had a successful call. */
 interface FirstCallState {
-  /** `undefined`: unknown, or the card is still loading. */
+  /** Undefined if unknown, or while the card is loading. */
   readonly hadOne: boolean | undefined;
 }
 

@@ -106,7 +106,7 @@ function Costs() {
   );
 }
 
-/** The most failures that are shown, and how far back, in milliseconds. */
+/** Maximum number of failures that are shown, and their maximum age in milliseconds. */
 const failuresMax = 5;
 const failuresMs = 7 * 86_400_000;
 

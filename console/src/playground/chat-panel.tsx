@@ -70,7 +70,10 @@ export function ChatPanel({
 
 const firstSettings: Settings = { system: "", maxTokens: "256", temperature: "" };
 
-/** The code beside the chat: of the next request while one is written, else of the last one, else an example. */
+/**
+ * The request in the code next to the chat: the next one while the user types, otherwise the last
+ * one, otherwise an example.
+ */
 function shownRequest({ sent }: Chat, more: readonly Message[] | undefined) {
   if (more !== undefined) {
     return { request: undefined, messages: more, hint: "codeNext" } as const;
@@ -80,7 +83,7 @@ function shownRequest({ sent }: Chat, more: readonly Message[] | undefined) {
     : ({ request: sent, messages: [], hint: "codeSent" } as const);
 }
 
-/** What the user writes next: a message, or the results of the tools that the model called. */
+/** The user's next input: a message, or the results of the tools that the model called. */
 function useInput(chat: Chat, said: readonly Message[]) {
   const draft = useDraft(bytesOf(said));
   const [results, setResults] = useState<readonly string[]>([]);
@@ -125,13 +128,13 @@ function InputArea({ chat, input }: { chat: Chat; input: ReturnType<typeof useIn
   );
 }
 
-/** The size of the images in messages as files, in bytes. */
+/** The size of the images in messages, as files. */
 function bytesOf(messages: readonly Message[]): number {
   const urls = messages.flatMap(imagesOf);
   return urls.reduce((sum, { length }) => sum + Math.ceil((length * 3) / 4), 0);
 }
 
-/** Why a reply ended early, or said nothing. */
+/** The reason why a reply ended early, or was empty. */
 function Ending({ chat: { finish, turns } }: { chat: Chat }) {
   const { playground: text } = useText();
   const isSilent = turns.at(-1)?.message.role !== "assistant";

@@ -97,7 +97,7 @@ export interface Reply {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly ToolCall[];
-  /** The finish reason. Empty: it is not finished. */
+  /** The finish reason; empty if it is not finished. */
   readonly finish: string;
 }
 
@@ -136,9 +136,9 @@ function withPiece(calls: readonly ToolCall[], piece: CallPiece): readonly ToolC
 }
 
 /**
- * The message of a reply; `undefined`: it is empty.
+ * The message of a reply; undefined if it is empty.
  *
- * @param isWhole whether it is complete: tool calls that were cut off are dropped
+ * @param isWhole whether it is complete: incomplete tool calls are dropped
  */
 export function messageOf(reply: Reply, isWhole: boolean): AssistantMessage | undefined {
   const { text, reasoning, calls } = reply;

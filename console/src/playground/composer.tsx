@@ -1,4 +1,7 @@
-/** Where the user writes: a message with images, which are read into `data:` addresses, or the results of tools. */
+/**
+ * The user's input: a message with images, which are read into `data:` addresses, or the results of
+ * tools.
+ */
 import { clsx } from "clsx";
 import { ImagePlus, SendHorizontal, Square, X } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useRef, useState } from "react";
@@ -90,7 +93,7 @@ function useGivenFiles(draft: Draft) {
     },
     onPaste: (event: ClipboardEvent): void => {
       if (event.clipboardData.files.length === 0) return;
-      // Cells copied from a spreadsheet are a text and an image of it: the text is meant.
+      // Cells copied from a spreadsheet are a text and an image of it: the text is used.
       if (event.clipboardData.getData("text/plain") !== "") return;
       event.preventDefault();
       void draft.take([...event.clipboardData.files]);
@@ -298,14 +301,19 @@ interface AttachedImage {
   readonly bytes: number;
 }
 
-/** The largest file, in bytes: some vendors refuse more than 5 MB in base64, which is a third more than the file. */
+/**
+ * Maximum size of a file: some vendors refuse more than 5 MB in base64, which is a third more than
+ * the file.
+ */
 const imageBytesMax = Math.floor(3.5 * 1024 * 1024);
 
 /** The most images in a message. */
 const imagesMax = 10;
 
-/** The most that all files of a conversation may have, in bytes: in base64 and with text they stay below the 20 MiB that
- * the gateway accepts. */
+/**
+ * Maximum total size of all files of a conversation: in base64 and with text they stay below the 20
+ * MiB that the gateway accepts.
+ */
 const allBytesMax = 14 * 1024 * 1024;
 
 /** The types that the file dialog offers. */
@@ -314,7 +322,7 @@ const imageTypes = "image/png,image/jpeg,image/webp,image/gif";
 /** Why a file is not added to a message. */
 type ImageFault = "type" | "size" | "count" | "all" | "read";
 
-/** The images among some files, and why the others are none. */
+/** The images among some files, and the reasons why the others were refused. */
 interface ReadImages {
   readonly images: readonly AttachedImage[];
   readonly faults: readonly { readonly name: string; readonly fault: ImageFault }[];

@@ -25,14 +25,14 @@ export interface ToolCall {
 
 export interface AssistantMessage {
   readonly role: "assistant";
-  /** `null`: it only calls tools. */
+  /** Null if it only calls tools. */
   readonly content: string | null;
   readonly tool_calls?: readonly ToolCall[];
   /** The reasoning before the tool calls: some vendors require it back. */
   readonly reasoning_content?: string;
 }
 
-/** One message. */
+/** A message of the conversation. */
 export type Message =
   | { readonly role: "system"; readonly content: string }
   | { readonly role: "user"; readonly content: string | readonly (TextPart | ImagePart)[] }
@@ -60,7 +60,7 @@ export interface ChatRequest {
   readonly stream: true;
 }
 
-/** The settings beside a conversation, as typed. */
+/** The settings of a conversation, as typed. */
 export interface Settings {
   readonly system: string;
   readonly maxTokens: string;
@@ -103,7 +103,7 @@ export function abbreviated(request: ChatRequest): ChatRequest {
   return { ...request, messages: request.messages.map(shortMessage) };
 }
 
-/** How much of an image's data is shown, in characters. */
+/** Number of characters of an image's data that are shown. */
 const shownChars = 48;
 
 function shortMessage(message: Message): Message {

@@ -113,7 +113,7 @@ function Running({ taskId }: { taskId: string }) {
   );
 }
 
-/** Parses a JSON object; `undefined`: it is none. */
+/** Parses a JSON object; undefined if it is none. */
 function readObject(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -23,7 +23,10 @@ export function chatCode(origin: string, request: ChatRequest): readonly CodeVer
   ];
 }
 
-/** For the shell. A shell takes no argument as long as an image: then the body comes by standard input. */
+/**
+ * For the shell. A shell accepts no argument as long as an image: then the body is read from
+ * standard input.
+ */
 function curlOf(origin: string, request: ChatRequest): string {
   const body = bodyOf(request);
   const hasImages = request.messages.some((message) => imagesOf(message).length > 0);

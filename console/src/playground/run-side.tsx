@@ -1,4 +1,4 @@
-/** The column beside a run: its cost, its settings, its tools, and the code that does the same. */
+/** The column next to a run: its cost, its settings, its tools, and the equivalent code. */
 import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -26,7 +26,7 @@ export function RunSide({
   /** The request id of the last run. Empty: there was none. */
   requestId: string;
   code: readonly CodeVersion[];
-  /** Says which request the code makes. */
+  /** The description of the request that the code makes. */
   codeHint: string;
   /** Cards between the settings and the code. */
   more?: ReactNode;
@@ -54,7 +54,7 @@ export function RunSide({
   );
 }
 
-/** The tokens of a call, where it had any, and how long it took. */
+/** The tokens of a call, if it had any, and its duration. */
 function spentText({ usage, duration: took }: CallRecord): string {
   const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
   const duration = durationText(millis(took));
@@ -62,7 +62,7 @@ function spentText({ usage, duration: took }: CallRecord): string {
   return `${inputTokens.toLocaleString()} → ${outputTokens.toLocaleString()} · ${duration}`;
 }
 
-/** How often the call is fetched until it is recorded, in milliseconds. */
+/** Interval at which the call is fetched until it is recorded. */
 const lookMs = 500;
 
 /** The cost of the last run, which is recorded a moment after its end. */

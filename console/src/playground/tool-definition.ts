@@ -58,13 +58,14 @@ export interface SchemaFault {
   readonly kind: "syntax" | "object" | "root" | "type" | "list" | "names" | "unknownName" | "text";
   /** The path of the wrong member, with dots. Empty: the whole schema. */
   readonly path: string;
-  /** `syntax`: what the browser says; `unknownName`: the name. */
+  /** `syntax`: the browser's message; `unknownName`: the name. */
   readonly detail?: string;
 }
 
 /**
- * The first error in the JSON of a schema; `undefined`: none. A full validator would compile code, which the security
- * policy of the pages forbids: this checks what all vendors require.
+ * The first error in the JSON of a schema; undefined if there is none. A full validator would
+ * compile code, which the security policy of the pages forbids: this checks the rules of all
+ * vendors.
  */
 export function parametersFault(json: string): SchemaFault | undefined {
   let schema: unknown;

@@ -101,7 +101,7 @@ function ToolDialog({
   onClose,
   onSave,
 }: {
-  /** The tool that is edited; `undefined`: a new one. */
+  /** The tool that is edited; undefined for a new one. */
   tool: FunctionTool | undefined;
   /** The other tools, whose names are taken. */
   others: readonly FunctionTool[];

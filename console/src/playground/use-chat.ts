@@ -15,9 +15,9 @@ export interface Turn {
 /** The state of a conversation, and its actions. */
 export interface Chat {
   readonly turns: readonly Turn[];
-  /** The reply so far; `undefined`: none is streaming. */
+  /** The reply so far; undefined if none is streaming. */
   readonly reply: Reply | undefined;
-  /** The finish reason of the last reply. Empty: there is none, or it did not finish. */
+  /** The finish reason of the last reply; empty if there is none, or it did not finish. */
   readonly finish: string;
   readonly error: unknown;
   /** The request id of the last call. Empty: there was none. */
@@ -41,14 +41,18 @@ interface Ended {
 
 const nothing: Ended = { finish: "", error: null, requestId: "", sent: undefined };
 
-/** Keeps a conversation. @param requestFor the request for messages with the current settings */
+/**
+ * Holds a conversation.
+ *
+ * @param requestFor the request for messages with the current settings
+ */
 export function useChat(requestFor: (messages: readonly Message[]) => ChatRequest): Chat {
   const [turns, setTurns] = useState<readonly Turn[]>([]);
   const [reply, setReply] = useState<Reply>();
   const [ended, setEnded] = useState(nothing);
   const stop = useRef<AbortController>(undefined);
   const keyOf = usePlaygroundKey();
-  // A user who leaves the page should not pay for a reply that nobody reads.
+  // A user who leaves the page should not pay for the rest of an unread reply.
   useEffect(() => () => stop.current?.abort(), []);
 
   const run = async (asked: readonly Turn[]): Promise<void> => {

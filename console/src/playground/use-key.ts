@@ -1,7 +1,7 @@
 /**
- * The API key of the playground. Its calls take the documented paths like those of any program, so they are charged and
- * logged with a key of their own. The secret is in this page's memory only, the key lives for an hour at
- * most, and ends with the page.
+ * The API key of the playground. Its calls use the documented paths like the calls of any program,
+ * so they are charged and logged with a separate key. The secret is in this page's memory only. The
+ * key lives for an hour at most, and ends with the page.
  */
 import { useMutation } from "@connectrpc/connect-query";
 import { useEffect, useRef } from "react";
@@ -10,7 +10,7 @@ import { useText } from "../common/language.tsx";
 import { useAccountId } from "../common/session.tsx";
 import { timestampOf } from "../common/time.ts";
 
-/** How long a key of the playground lives, in milliseconds. */
+/** Lifetime of a key of the playground. */
 const lifeMs = 3_600_000;
 
 interface Made {

@@ -311,7 +311,7 @@ function RoutesWithCosts({
   );
 }
 
-/** In the order in which they are used; those of equal priority in that of the file. */
+/** In the order in which they are used; routes of equal priority in the order of the file. */
 function byPriority(routes: readonly ConfiguredRoute[]): readonly ConfiguredRoute[] {
   return routes.toSorted((a, b) => a.priority - b.priority);
 }

@@ -111,7 +111,7 @@ function MemberList({ title, members }: { title: string; members: readonly Membe
   );
 }
 
-/** One endpoint. */
+/** An endpoint of the reference. */
 export interface Endpoint {
   readonly id: string;
   /** The area of the contract, the heading that it stands under. */
@@ -123,7 +123,7 @@ export interface Endpoint {
   readonly parameters: readonly Member[];
   /** The members of the body. */
   readonly members: readonly Member[];
-  /** Where bodies of another API's form are described; `undefined`: here. */
+  /** The documentation of another API's body; undefined if the body is described here. */
   readonly docs: string | undefined;
 }
 

@@ -83,7 +83,7 @@ function PhoneDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** The code to the current number, without which it is not replaced. */
+/** The code to the current number. The number cannot be replaced without it. */
 function CurrentNumber({ code, onChange }: { code: string; onChange: (code: string) => void }) {
   const { settings: text } = useText();
   return (

@@ -56,7 +56,7 @@ export function SessionTable({
   /** `undefined` while they are loaded. */
   sessions: readonly Session[] | undefined;
   onEnd: (sessionId: string) => void;
-  /** Shown if there are no sessions. Default: nothing. */
+  /** Shown if there are no sessions. Nothing by default. */
   empty?: ReactNode;
 }) {
   const { settings: text, common } = useText();

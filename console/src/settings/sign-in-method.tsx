@@ -15,7 +15,7 @@ export function MethodCard({
 }: {
   title: string;
   hint: string;
-  /** What is set. Default: "Not set". */
+  /** The current value. "Not set" by default. */
   value: ReactNode;
   /** The text of the button. */
   change: string;

@@ -54,7 +54,7 @@ export function SignInPage() {
   );
 }
 
-/** Opens the page that was asked for, with an empty cache, so that nothing of an earlier user is left. */
+/** Opens the requested page, with an empty cache, so that no data of an earlier user remains. */
 function useEnter(): () => void {
   const queries = useQueryClient();
   const router = useRouter();

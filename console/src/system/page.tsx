@@ -16,7 +16,7 @@ import { Id } from "../ui/code.tsx";
 import { Badge, ErrorNote, Time } from "../ui/show.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 
-/** How often the status is fetched, in milliseconds. */
+/** Refresh interval of the status. */
 const refreshMs = 10_000;
 
 /** `/system`, for operators. */
@@ -204,7 +204,7 @@ function Migrations({ info }: { info: GetSystemInfoResponse | undefined }) {
   );
 }
 
-/** The heartbeat timeout of processes, in milliseconds: after it, other processes end the holds of a lost one. */
+/** The heartbeat timeout of processes: after it, other processes end the holds of a lost one. */
 const silentMs = 20_000;
 
 function ProcessesCard({ processes }: { processes: readonly ProcessInfo[] | undefined }) {

@@ -24,7 +24,7 @@ import { errorWord } from "../common/contract.ts";
 /** Tasks of one page of the list. */
 const pageSize = 50;
 
-/** How often the list is fetched while one of its tasks is running, in milliseconds. */
+/** Refresh interval of the list while one of its tasks is running. */
 const runningMs = 3_000;
 
 const statuses = {

@@ -9,7 +9,7 @@ const periods = [BudgetPeriod.DAY, BudgetPeriod.WEEK, BudgetPeriod.MONTH] as con
 
 type Period = (typeof periods)[number];
 
-/** What somebody typed: an amount for each period, empty for none, and the time zone of all. */
+/** The typed values: an amount for each period, empty for none, and the time zone of all. */
 export interface BudgetForm {
   readonly amounts: Readonly<Record<Period, string>>;
   readonly zone: string;
@@ -81,7 +81,7 @@ export function BudgetFields({
   );
 }
 
-/** What was spent of each budget; the time of its reset as a tooltip. */
+/** The spent part of each budget; the time of its reset as a tooltip. */
 export function BudgetLines({ budgets }: { budgets: readonly Budget[] }) {
   const { budgets: text } = useText();
   return budgets.map(({ period, amount, spent, resetTime }) => (

@@ -2,7 +2,7 @@
 import { clsx } from "clsx";
 import type { ComponentProps } from "react";
 
-/** How prominent a button is: at most one primary in a view. */
+/** The prominence of a button: at most one primary in a view. */
 export type ButtonTone = "primary" | "secondary" | "quiet" | "danger";
 
 export type ButtonSize = "small" | "medium" | "icon";
@@ -30,9 +30,9 @@ export function buttonClass(tone: ButtonTone = "secondary", size: ButtonSize = "
 }
 
 export interface ButtonProps extends ComponentProps<"button"> {
-  /** Default: secondary. */
+  /** Secondary by default. */
   readonly tone?: ButtonTone;
-  /** Default: small. */
+  /** Small by default. */
   readonly size?: ButtonSize;
   /** Whether its action is running: it shows that, and cannot be pressed again. */
   readonly isBusy?: boolean;

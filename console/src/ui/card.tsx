@@ -33,7 +33,7 @@ export function CardHead({
   );
 }
 
-/** The head of a page; its title is also that of the browser's tab. */
+/** The head of a page; its title is also the title of the browser's tab. */
 export function PageHead({
   title,
   hint,

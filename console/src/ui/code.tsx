@@ -13,7 +13,7 @@ export function CodeBlock({
   className,
 }: {
   code: string;
-  /** What is copied, if it is more than what is shown. */
+  /** The text to copy, if it is longer than the visible text. */
   copied?: (() => string) | undefined;
   /** Its name for screen readers. */
   label: string;

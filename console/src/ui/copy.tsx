@@ -1,4 +1,4 @@
-/** Copying and downloading. Copying also works where the browser has no clipboard, over plain HTTP. */
+/** Copying and downloading. Copying also works if the browser has no clipboard, over plain HTTP. */
 import { Check, Copy } from "lucide-react";
 import { useEffect, useState } from "react";
 import { useText } from "../common/language.tsx";
@@ -34,7 +34,7 @@ function copyBySelection(text: string): boolean {
   }
 }
 
-/** How long a button shows the outcome, in milliseconds. */
+/** Time for which a button shows the outcome. */
 const saidMs = 2_000;
 
 /** A button that copies and shows the outcome. A long text can be a function, called on a click. */

@@ -15,11 +15,14 @@ export interface DialogProps {
   readonly children?: ReactNode;
   /** The buttons at its end. */
   readonly footer?: ReactNode;
-  /** Whether a click outside and Escape leave it open, for secrets that are shown once. Default: they close it. */
+  /**
+   * Whether it stays open after a click outside or Escape, for secrets that are shown once. By
+   * default they close it.
+   */
   readonly isSticky?: boolean;
-  /** The element with the initial focus. Default: the first that can have it. */
+  /** The element with the initial focus. By default the first that can have it. */
   readonly initialFocus?: RefObject<HTMLElement | null>;
-  /** Default: narrow. */
+  /** Narrow by default. */
   readonly width?: "narrow" | "wide";
 }
 
@@ -83,7 +86,7 @@ function CloseButton() {
   );
 }
 
-/** A sheet at the side: details of a row, beside the list. */
+/** A sheet at the side: details of a row, next to the list. */
 export function Sheet({
   isOpen,
   onClose,

@@ -6,10 +6,10 @@ import type { Choice } from "./menu.tsx";
 
 interface FieldOwn {
   readonly label: ReactNode;
-  /** Whether only screen readers get the label. Default: it is visible. */
+  /** Whether only screen readers get the label. Visible by default. */
   readonly isLabelHidden?: boolean | undefined;
   readonly hint?: ReactNode;
-  /** What is wrong with the value, and how to make it right. */
+  /** The error in the value, and how to correct it. */
   readonly error?: string | undefined;
 }
 

@@ -16,9 +16,9 @@ export function FilterBar({
   isBelowHead = false,
   children,
 }: {
-  /** What is filtered. */
+  /** The name of the filter. */
   label: string;
-  /** Clears all filters. Default: there is no button for it. */
+  /** Clears all filters. Without it there is no button. */
   onClear?: (() => void) | undefined;
   /** Whether the head of a card stands above it. */
   isBelowHead?: boolean;
@@ -61,7 +61,7 @@ export function FilterSelect<Value extends string>({
   value: Value | undefined;
   choices: readonly Choice<Value>[];
   onChoose: (value: Value | undefined) => void;
-  /** Default: only screen readers get the label. */
+  /** By default only screen readers get the label. */
   isLabelHidden?: boolean;
   className?: string;
 }) {
@@ -124,12 +124,12 @@ export function FilterField({
   type?: HTMLInputTypeAttribute;
   placeholder?: string;
   inputMode?: "decimal";
-  /** The value that is filtered by. Default: none. */
+  /** The value of the filter. None by default. */
   value?: string | undefined;
-  /** The value of a text; `undefined`: it is invalid. Default: the text itself. */
+  /** The value of a text; undefined if it is invalid. The text itself by default. */
   read?: (text: string) => string | undefined;
   onChoose: (value: string | undefined) => void;
-  /** Default: the label is the placeholder. */
+  /** By default the label is the placeholder. */
   isLabelHidden?: boolean;
   className?: string;
 }) {
@@ -196,7 +196,7 @@ export function ZoneFilter({
   zone,
   onChoose,
 }: {
-  /** Default: the browser's. */
+  /** The browser's by default. */
   zone: string | undefined;
   onChoose: (zone: string | undefined) => void;
 }) {

@@ -32,13 +32,13 @@ export interface FormDialogProps
   readonly onSubmit: () => void;
   /** The button's text: the action, not "OK". */
   readonly submit: string;
-  /** How the button looks; `danger` where the action takes something away. Default: primary. */
+  /** The look of the button; `danger` if the action removes something. Primary by default. */
   readonly tone?: "primary" | "danger";
-  /** Whether the action is running. Default: it is not. */
+  /** Whether the action is running. Default false. */
   readonly isBusy?: boolean;
-  /** Default: it can be sent. */
+  /** Whether the form can be submitted. Default true. */
   readonly canSubmit?: boolean;
-  /** Why the action failed; shown below the fields. Default: it did not. */
+  /** The error of the action, shown below the fields. None by default. */
   readonly error?: unknown;
 }
 
@@ -72,9 +72,9 @@ export function FormDialog(props: FormDialogProps) {
 }
 
 /**
- * What follows a change: the dialog closes, a toast says that it is done, and what may have changed is fetched again.
+ * Finishes a change: closes the dialog, shows a toast, and fetches data that may have changed.
  *
- * @param onClose closes the dialog of the change. Default: there is none
+ * @param onClose closes the dialog of the change. Absent if there is none
  */
 export function useDone(
   onClose?: () => void,
@@ -97,7 +97,11 @@ export interface Action<Args extends readonly unknown[]> {
   readonly run: (...args: Args) => void;
 }
 
-/** Tracks the runs of an action. @param onError called with each failure. Default: it is only kept in `error` */
+/**
+ * Tracks the runs of an action.
+ *
+ * @param onError called with each failure. By default it is only stored in `error`
+ */
 export function useAction<Args extends readonly unknown[]>(
   act: (...args: Args) => Promise<void>,
   onError?: (error: unknown) => void,

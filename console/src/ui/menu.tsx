@@ -75,7 +75,7 @@ export function ChoiceMenu<Value extends string>({
   isBusy = false,
 }: {
   label: string;
-  /** How prominent its button is. Default: quiet. */
+  /** The prominence of its button. Quiet by default. */
   tone?: ButtonTone;
   isBusy?: boolean;
   trigger: ReactNode;

@@ -12,15 +12,15 @@ import { AreaField, TextField } from "./field.tsx";
 
 export interface OnceDialogProps extends Pick<DialogProps, "onClose" | "title" | "width"> {
   readonly description?: ReactNode;
-  /** The text to copy. Default: `children` show the secret. */
+  /** The text to copy. By default `children` show the secret. */
   readonly secret?: string;
   /** The name of its field. */
   readonly label?: string;
-  /** The text of the button that copies it. Default: "Copy". */
+  /** The text of the copy button. "Copy" by default. */
   readonly copy?: string;
-  /** A file with the text. Default: none is offered. */
+  /** A file with the text. None by default. */
   readonly file?: { readonly label: string; readonly name: string; readonly content: string };
-  /** The warning before it closes without a copy. Default: it closes at once. */
+  /** The warning before it closes without a copy. By default it closes at once. */
   readonly warning?: string;
   /** Content below. */
   readonly children?: ReactNode;

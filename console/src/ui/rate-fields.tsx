@@ -8,7 +8,7 @@ const kinds = ["rpm", "tpm", "concurrency"] as const;
 
 type Kind = (typeof kinds)[number];
 
-/** What somebody typed, empty for no limit. */
+/** The typed values; empty for no limit. */
 export type RateForm = Readonly<Record<Kind, string>>;
 
 /** The form of present limits. */
@@ -22,7 +22,7 @@ export function areRates(form: RateForm): boolean {
   return kinds.every((kind) => isRate(form[kind]));
 }
 
-/** The limits of a form, for a request; `undefined`: none of its own. */
+/** The limits of a form, for a request; undefined if it sets none. */
 export function ratesOf(form: RateForm): Partial<Record<Kind, number>> | undefined {
   const set = kinds.filter((kind) => form[kind].trim() !== "");
   if (set.length === 0) return undefined;
@@ -66,7 +66,9 @@ export function RateFields({
   );
 }
 
-/** How long a call may wait for room, as somebody edits it: in seconds, empty for the default. */
+/**
+ * The maximum wait of a call for capacity, as text for editing: in seconds, empty for the default.
+ */
 export function waitForm(wait: Duration | undefined): string {
   return wait === undefined ? "" : String(durationMs(wait) / 1_000);
 }
@@ -79,13 +81,13 @@ export function isWait(typed: string): boolean {
 
 const waitSecondsMax = 30;
 
-/** The wait of a form, for a request; `undefined`: the default. */
+/** The wait of a form, for a request; undefined for the default. */
 export function waitOf(typed: string): Duration | undefined {
   const text = typed.trim();
   return text === "" ? undefined : durationFromMs(Math.round(Number(text) * 1_000));
 }
 
-/** How long calls over a limit wait before they are refused. */
+/** The field for the time that calls over a limit wait before they are refused. */
 export function WaitField({
   value,
   onChange,

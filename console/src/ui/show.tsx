@@ -1,4 +1,4 @@
-/** How values look on every page: times, amounts, states, errors. */
+/** Values as every page shows them: times, amounts, states, errors. */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { clsx } from "clsx";
 import { TriangleAlert } from "lucide-react";
@@ -66,7 +66,7 @@ export function Truncated({
   className,
 }: {
   text: string;
-  /** The tooltip. Default: the text. */
+  /** The tooltip. The text by default. */
   title?: string;
   /** Its width. */
   className: string;
@@ -136,7 +136,10 @@ export function Badge({
   );
 }
 
-/** Where a route or credential stands among its own: its priority, and its share of the calls within that. */
+/**
+ * The priority of a route or credential among its alternatives, and its share of the calls within
+ * that priority.
+ */
 export function Share({
   target: { weight, priority },
   all,
@@ -148,13 +151,13 @@ export function Share({
   const total = all
     .filter((each) => each.priority === priority)
     .reduce((sum, each) => sum + each.weight, 0);
-  // Alone in its priority, it takes all calls of that, whatever its weight.
+  // The only one in its priority takes all calls of that priority, whatever its weight.
   if (weight === total) return text.priority(priority);
   const share = weight === 0 ? text.spare : text.weight(weight, Math.round((100 * weight) / total));
   return text.both(text.priority(priority), share);
 }
 
-/** What calls are shared by. */
+/** The members that determine a share of calls. */
 interface Shared {
   readonly weight: number;
   readonly priority: number;

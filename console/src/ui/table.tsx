@@ -16,13 +16,17 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ReactNode;
   /** Whether it is right-aligned, for numbers. */
   readonly isNumber?: boolean;
-  /** The narrowest window that shows the column. Default: all. */
+  /** The narrowest window that shows the column. All windows by default. */
   readonly from?: "sm" | "md" | "lg" | "xl";
   /** Whether it is as narrow as its content. */
   readonly isTight?: boolean;
 }
 
-/** A column of times, as `2 minutes ago`. @param none shown for rows without one. Default: a dash */
+/**
+ * A column of times, as `2 minutes ago`.
+ *
+ * @param none shown for rows without one. A dash by default
+ */
 export function agoColumn<Row>({
   time,
   none = "—",

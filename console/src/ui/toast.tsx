@@ -72,7 +72,7 @@ export function useToast(): (news: News) => void {
   };
 }
 
-/** Shows an error as a toast, for buttons without room for an error beside them. */
+/** Shows an error as a toast, for buttons without space for an error next to them. */
 export function useErrorToast(): (error: unknown) => void {
   const toast = useToast();
   return (error) => toast({ title: shownError(error).text });

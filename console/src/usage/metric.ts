@@ -13,7 +13,7 @@ export interface Metric {
   readonly write: (value: bigint) => string;
   /** The text with all decimals. */
   readonly exact: (value: bigint) => string;
-  /** How many of its smallest units make one unit of the chart's axis. */
+  /** Number of its smallest units in one unit of the chart's axis. */
   readonly scale: number;
 }
 
@@ -53,7 +53,7 @@ function money(of: (totals: UsageTotals) => Money | undefined): Metric {
   };
 }
 
-/** What operators earn and lose, by name. */
+/** Operators' revenue, costs and losses, by name. */
 export const figures: Readonly<Record<FigureName, Metric>> = {
   revenue: money(({ cost }) => cost),
   vendorCost: money(({ vendorCost }) => vendorCost),

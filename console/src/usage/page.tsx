@@ -33,7 +33,7 @@ function viewOf(search: UsageSearch): UsageView {
   };
 }
 
-/** The length of the range or of the chosen days, in milliseconds. */
+/** The length of the range or of the chosen days. */
 function lengthOf({ range = "30d", from, to }: UsageSearch): number {
   if (from === undefined || to === undefined) return ranges[range];
   return daysOf({ from, to }) * ranges["24h"];

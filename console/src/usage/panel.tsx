@@ -28,11 +28,11 @@ export function UsagePanel({
   hint?: ReactNode;
   view: UsageView;
   metric: Metric;
-  /** Empty: all accounts. Default: the session's. */
+  /** Empty for all accounts. The account of the session by default. */
   accountId?: string;
   empty: ReactNode;
   actions?: ReactNode;
-  /** The name of a group. Default: the group itself. */
+  /** The name of a group. The group itself by default. */
   nameOf?: (group: string) => string;
 }) {
   const texts = useText();

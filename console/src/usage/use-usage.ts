@@ -16,24 +16,27 @@ export const buckets = {
   month: UsageBucket.MONTH,
 } as const;
 
-/** What a chart shows. */
+/** The data of a chart. */
 export interface UsageView {
   readonly range: RangeName;
-  /** Days of the zone, both included, in place of the range. Default: the range, up to now. */
+  /** Days of the zone, both included, in place of the range. By default the range, up to now. */
   readonly days?: { readonly from: string; readonly to: string };
   readonly bucket: UsageBucket;
   readonly group: UsageGroup;
-  /** Default: this browser's. */
+  /** The browser's zone by default. */
   readonly zone?: string;
-  /** Only of this model. Default: of all. */
+  /** Only this model. All models by default. */
   readonly model?: string;
-  /** Only of this key. Default: of all. */
+  /** Only this key. All keys by default. */
   readonly keyId?: string;
-  /** How many ranges back: 1 is the previous one. Default: 0. */
+  /** Number of ranges to go back: 1 is the previous one. Default 0. */
   readonly back?: number;
 }
 
-/** The most series of a chart; the others are summed up. More colours cannot be told apart. */
+/**
+ * Maximum number of series in a chart; the others are summed up. More colours cannot be
+ * distinguished.
+ */
 const seriesMax = 8;
 
 const hourMs = 3_600_000;

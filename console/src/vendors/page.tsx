@@ -23,10 +23,10 @@ import { RateLines } from "../ui/rate-fields.tsx";
 import { Badge, ErrorNote, Share, Time } from "../ui/show.tsx";
 import { Table } from "../ui/table.tsx";
 
-/** How often the vendors are fetched, in milliseconds. */
+/** Refresh interval of the vendors. */
 const refreshMs = 15_000;
 
-/** How often their routes are fetched, in milliseconds: breakers change within a second. */
+/** Refresh interval of their routes: breakers change within a second. */
 const routesRefreshMs = 1_000;
 
 /** The most vendors that are fetched. */
@@ -294,7 +294,7 @@ function RouteTable({ vendor, routes }: { vendor: string; routes: Routes }) {
   );
 }
 
-/** What the configuration says of a credential; its share only where the vendor has several. */
+/** The configuration of a credential; its share only if the vendor has several. */
 function CredentialLines({
   credential,
   all,

@@ -39,7 +39,7 @@ export function DeliveryCard({
   accountId: string;
   search: DeliverySearch;
   onSearch: (search: DeliverySearch) => void;
-  /** For operators: chooses the account. Default: there is one only. */
+  /** For operators: selects the account. Absent if there is only one. */
   accountFilter?: ReactNode;
 }) {
   const { webhooks: text } = useText();
@@ -117,13 +117,15 @@ function DeliveryFilters({
   );
 }
 
-/** The origin of an endpoint, from whatever was pasted: a callback URL, or a host without its scheme. */
+/**
+ * The origin of an endpoint, from any pasted text: a callback URL, or a host without its scheme.
+ */
 function originOf(typed: string): string {
   const url = URL.parse(typed) ?? URL.parse(`https://${typed}`);
   return url === null || url.origin === "null" ? typed : url.origin;
 }
 
-/** How far back failed deliveries are resent, in milliseconds. */
+/** Maximum age of failed deliveries that are resent. */
 const resendMs = 7 * 86_400_000;
 
 function ResendFailed({ accountId }: { accountId: string }) {

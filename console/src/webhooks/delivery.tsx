@@ -25,7 +25,7 @@ import { Badge, ErrorNote, Time, type Tone, Truncated } from "../ui/show.tsx";
 import { agoColumn, type Column, QueryTable, RowTime } from "../ui/table.tsx";
 import { useErrorToast } from "../ui/toast.tsx";
 
-/** How often an open delivery is fetched, in milliseconds. */
+/** Refresh interval of an open delivery. */
 const refreshMs = 2_000;
 
 /** The details of a delivery; open while there is an id. */

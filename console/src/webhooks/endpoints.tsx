@@ -28,7 +28,7 @@ const tones: Readonly<Record<EndpointState, Tone>> = {
 /** The most endpoints that are shown. */
 const endpointsMax = 200;
 
-/** How often they are fetched, in milliseconds: as often as the deliveries on the same page. */
+/** Refresh interval: the same as for the deliveries on the same page. */
 const refreshMs = 5_000;
 
 /** The endpoints of the account with their health. */

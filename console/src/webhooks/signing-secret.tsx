@@ -105,7 +105,7 @@ function ProveDialog({
     onDone(secret);
     await queries.invalidateQueries();
   };
-  // What is shown lives in the dialog only, and must not stay in the cache of queries.
+  // The secret is in the dialog only, and must not stay in the cache of queries.
   const reveal = useMutation(WebhookService.method.getSecret, { onSuccess, gcTime: 0 });
   const rotate = useMutation(WebhookService.method.rotateSecret, { onSuccess, gcTime: 0 });
   const promote = useMutation(WebhookService.method.promoteSecret, { onSuccess, gcTime: 0 });

@@ -1,7 +1,7 @@
 /** English: the call log, tasks and their webhooks. */
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 
-/** What to do about each documented error code. */
+/** Advice for each documented error code. */
 const advices: Readonly<Record<string, string>> = {
   invalid_request:
     "Read the error message: it names the wrong field. With status 401, the API key was missing, wrong, disabled, deleted or expired.",
@@ -32,7 +32,10 @@ const advices: Readonly<Record<string, string>> = {
     "The result could not be fetched from the vendor. It was not charged: submit it again.",
 };
 
-/** What to do about recognised API keys that are refused: the caller is told no more than about an unknown one. */
+/**
+ * Advice for recognised API keys that are refused: the caller gets the same error as for an unknown
+ * key.
+ */
 const keyAdvices: Readonly<Partial<Record<CallEnding, string>>> = {
   [CallEnding.KEY_DISABLED]:
     "Enable the API key on the API keys page, or use another one in your program.",

@@ -2,7 +2,7 @@
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 import type { Texts } from "../en.ts";
 
-/** What to do about each documented error code. */
+/** Advice for each documented error code. */
 const advices: Readonly<Record<string, string>> = {
   invalid_request:
     "请查看错误信息，其中指出了有误的字段。状态码为 401 时，API Key 缺失、错误、已禁用、已删除或已过期。",
@@ -30,7 +30,10 @@ const advices: Readonly<Record<string, string>> = {
   result_unavailable: "无法从供应商取得结果。未扣费，请重新提交。",
 };
 
-/** What to do about recognised API keys that are refused: the caller is told no more than about an unknown one. */
+/**
+ * Advice for recognised API keys that are refused: the caller gets the same error as for an unknown
+ * key.
+ */
 const keyAdvices: Readonly<Partial<Record<CallEnding, string>>> = {
   [CallEnding.KEY_DISABLED]: "请在“API Key”页面启用该 API Key，或在程序中改用其他 API Key。",
   [CallEnding.KEY_DELETED]:
