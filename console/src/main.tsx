@@ -26,7 +26,10 @@ async function loadFonts(): Promise<void> {
   await Promise.race([loaded.catch(() => undefined), late]);
 }
 
-/** Draws the first page. No module waits for it: the texts of a language import what is loaded with this one. */
+/**
+ * Draws the first page. No module waits for it: the texts of a language import modules that are
+ * loaded with this one.
+ */
 async function start(): Promise<void> {
   const language = firstLanguage();
   const [texts] = await Promise.all([textsOf(language), loadFonts()]);
@@ -63,8 +66,8 @@ function App() {
 function create() {
   const router = createConsoleRouter();
   const queries = createQueries(() => {
-    // The next user must not see what this one fetched. Queries of the current page would be fetched and refused again:
-    // signing in clears them.
+    // The next user must not see data of this one. Queries of the current page would be fetched and
+    // refused again: signing in clears them.
     queries.removeQueries({ type: "inactive" });
     const { href, pathname } = router.state.location;
     if (pathname === "/sign-in") return;

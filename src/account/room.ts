@@ -19,7 +19,7 @@ interface SignInRules {
   readonly hasCodes: boolean;
   /** Whether codes are shown instead of sent. */
   readonly isDevelopment: boolean;
-  /** Countries whose numbers are served; empty means all. */
+  /** Countries whose numbers are accepted; empty means all. */
   readonly countries: readonly string[];
   /** Whether the first sign-in with a number creates an account. */
   readonly hasSignUp: boolean;
@@ -45,7 +45,7 @@ export interface SignInRoom {
   readonly onSignIn: (method: SignInMethod, userId: string, ipAddress: string) => void;
 }
 
-/** Whether the caller may see this account: operators see all, sessions their own. */
+/** Whether the caller may see this account: operators see all, sessions only the user's. */
 export function maySeeAccount(caller: Caller | undefined, accountId: string): boolean {
   if (caller?.kind === "operator") return true;
   return caller?.kind === "session" && caller.accountId === accountId;

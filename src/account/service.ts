@@ -252,7 +252,11 @@ function readLimitWait(wait: Duration | undefined): number | null {
   throw invalid("limit_wait", `limit_wait must be 0 to ${limitWaitMsMax / 1_000} seconds`);
 }
 
-/** Reads who is to get alerts from now on. @throws GatewayError INVALID_REQUEST */
+/**
+ * Reads the new recipients of alerts.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
 function readAlertChange(
   { account, updateMask }: UpdateAccountRequest,
   allowHosts?: readonly string[],

@@ -7,7 +7,9 @@ import { defineEntity, p } from "@mikro-orm/core";
 export interface AlertFacts {
   /** Of a low balance. */
   readonly balance?: string;
-  /** Of a low balance its threshold, in nano-USD; of a budget what it has reached, in percent. */
+  /**
+   * For a low balance its threshold, in nano-USD; for a budget the reached threshold, in percent.
+   */
   readonly threshold: string | number;
   /** The owner of a budget: a key or the account. */
   readonly owner?: string;

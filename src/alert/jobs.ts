@@ -1,6 +1,7 @@
 /**
- * Sends alerts. The ledger writes one in the transaction of what it reports, once; a process hands it over to the webhook
- * room, in one transaction with its state, and to its e-mails. SQL: rows are claimed under locks.
+ * Sends alerts. The ledger writes an alert once, in the transaction of the reported event. A
+ * process passes it to the webhook room, in one transaction with its state, and sends its e-mails.
+ * SQL: rows are claimed under locks.
  */
 import type { Pool } from "pg";
 import { webhookKeptMs } from "../core/limits.ts";
@@ -25,9 +26,9 @@ export interface AlertJobsOptions {
 
 /** The jobs of a process. Every node may run them at once. */
 export interface AlertJobs extends PeriodicJobs {
-  /** Hands new alerts over. Returns how many. */
+  /** Passes new alerts on. Returns their number. */
   handOver(): Promise<number>;
-  /** Sends due e-mails. Returns how many were tried. */
+  /** Sends due e-mails. Returns the number of attempts. */
   sendEmails(): Promise<number>;
   /** Deletes alerts that are older than they are kept, now. */
   expire(): Promise<void>;

@@ -11,7 +11,10 @@ export interface Mail {
   readonly text: string;
 }
 
-/** `sent`; `refused`: the server will never take it; `failed`: it may take it later. With the server's reason. */
+/**
+ * `sent`; `refused`: the server will never accept it; `failed`: it may accept it later. With the
+ * server's reason.
+ */
 export type MailOutcome =
   | { readonly kind: "sent" }
   | { readonly kind: "refused" | "failed"; readonly reason: string };
@@ -62,7 +65,10 @@ export function createMailer({ url, from }: SmtpConfig): Mailer {
   };
 }
 
-/** SMTP answers with 5xx what it will refuse again; only for the recipient or the message, not for our credentials. */
+/**
+ * SMTP returns 5xx for permanent refusals. They count only for the recipient or the message, not
+ * for the gateway's credentials.
+ */
 function outcomeOf(error: unknown): MailOutcome {
   const {
     responseCode = 0,

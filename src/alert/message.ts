@@ -3,7 +3,7 @@ import { periodWords } from "../core/budgets.ts";
 import { formatUsd } from "../core/money.ts";
 import type { AlertFacts } from "./entity.ts";
 
-/** An alert, with the names of whom it concerns. */
+/** An alert, with the names of its account and key. */
 export interface AlertRow {
   readonly id: string;
   readonly account_id: string;

@@ -17,7 +17,7 @@ export interface AlertOptions {
 /** The sending of a server. */
 export interface AlertSending {
   start(): Promise<void>;
-  /** Waits for what is under way, and closes the connections. */
+  /** Waits for work in progress, and closes the connections. */
   stop(): Promise<void>;
 }
 

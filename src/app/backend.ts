@@ -207,8 +207,8 @@ const asOperator: Interceptor = (next) => (request) => {
 };
 
 /**
- * Reads the master key. All processes on one database must use the same one, since each decrypts what the others
- * encrypted.
+ * Reads the master key. All processes on one database must use the same one, since each decrypts
+ * data of the others.
  */
 export function masterKeyOf({ masterKey, databaseUrl, dataDir }: Settings, log: Logger): Buffer {
   if (masterKey !== undefined) return masterKey;

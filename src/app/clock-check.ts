@@ -17,7 +17,7 @@ const checkEveryMs = 60_000;
 export interface ClockCheckOptions {
   readonly pool: Pick<Pool, "query">;
   readonly clock: Pick<Clock, "now">;
-  /** Logs an error for the operator when the clock turns out to be wrong. */
+  /** Logs an error for the operator if the clock is wrong. */
   readonly alarm: (message: string, fields: object) => void;
   /** Logs a comparison that failed. */
   readonly warn: (message: string, fields: object) => void;
@@ -62,7 +62,8 @@ export class ClockCheck {
     const sentMs = clock.now();
     const databaseMs = Number(await databaseTime(pool));
     const receivedMs = clock.now();
-    // The database read its clock at some time in between: the clocks differ by at least what is outside.
+    // The database read its clock at some time in between: a reading outside that interval is the
+    // minimum difference.
     if (databaseMs < sentMs) this.#aheadMs = sentMs - databaseMs;
     else if (databaseMs > receivedMs) this.#aheadMs = receivedMs - databaseMs;
     else this.#aheadMs = 0;

@@ -15,7 +15,7 @@ interface ConsoleOptions {
   readonly isOpen: () => boolean;
   /** The origin of the console; undefined if unknown. */
   readonly ownUrl: string | undefined;
-  /** The origin of the API, as pages call it; empty if it is their own. */
+  /** The origin of the API for the pages; empty if it is the origin of the pages. */
   readonly apiOrigin: () => string;
   /**
    * The pages; resolves to undefined if they cannot be served. Undefined if there is no console.

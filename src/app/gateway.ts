@@ -58,8 +58,9 @@ export interface Gateway {
   /** Starts listening. @throws if a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
   /**
-   * Stops the gateway. Calls are still served for `delayMs`; then no more connections are taken. Running calls may
-   * finish for `drainMs` and are then cancelled. Every hold is settled and every resource closed. Safe to call twice.
+   * Stops the gateway. Calls are still served for `delayMs`; then no more connections are accepted.
+   * Running calls may continue for `drainMs` and are then cancelled. Every hold is settled and
+   * every resource closed. Safe to call twice.
    */
   close(options?: CloseOptions): Promise<void>;
 }
@@ -400,7 +401,7 @@ function createLowBalanceReport(metrics: Metrics, log: Logger) {
   };
 }
 
-/** Counts and logs what calls cost beyond what their accounts could pay. */
+/** Counts and logs costs of calls that their accounts could not pay. */
 function createLossReport(metrics: Metrics, log: Logger) {
   return (accountId: string, lossNanos: bigint): void => {
     metrics.platformLoss.inc({ reason: "shortfall" }, Number(lossNanos));

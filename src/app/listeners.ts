@@ -38,11 +38,11 @@ interface Served {
   readonly internal: InternalOptions;
 }
 
-/** Both listeners. {@link serve} comes first. */
+/** Both listeners. Call {@link serve} first. */
 export class Listeners implements Edges {
   readonly #settings: Pick<Settings, "listen" | "internalListen">;
   readonly #calls: Pick<RunningCalls, "drain">;
-  /** Aborted when clients are to connect anew. */
+  /** Aborted if clients should reconnect. */
   readonly #draining = new AbortController();
   /** Aborted when running requests must end. */
   readonly #stopping = new AbortController();
@@ -58,7 +58,10 @@ export class Listeners implements Edges {
     this.#calls = calls;
   }
 
-  /** Aborted when clients are to connect anew, with "replacement" if another process serves at the same address. */
+  /**
+   * Aborted if clients should reconnect, with "replacement" if another process serves the same
+   * address.
+   */
   get draining(): AbortSignal {
     return this.#draining.signal;
   }
@@ -78,7 +81,7 @@ export class Listeners implements Edges {
     return this.#publicUrl;
   }
 
-  /** Sets what is served. */
+  /** Sets the handlers of both listeners. */
   serve(facade: FastifyInstance, internal: InternalOptions): void {
     this.#served = { facade, internal };
     // The reply requests the client to reconnect.

@@ -29,7 +29,7 @@ const sql = {
 
 /**
  * Encrypts the secrets of the database with the master key of the settings, in one transaction. All
- * gateways must be stopped: one that runs would go on with the former key.
+ * gateways must be stopped: a running one would continue with the former key.
  *
  * @throws if a gateway runs, or the former key does not open the secrets; then nothing has changed
  */

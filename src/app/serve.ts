@@ -131,7 +131,7 @@ async function supervise(options: ServeOptions, output: LogOutput): Promise<void
   log.info("stopped");
 }
 
-/** Whether a closed terminal, not an operator, may be what sends SIGHUP. */
+/** Whether SIGHUP may come from a closed terminal instead of an operator. */
 function hasTerminal(): boolean {
   return process.stdin.isTTY || process.stdout.isTTY;
 }
@@ -168,7 +168,7 @@ async function startDatabase(
   return startEmbedded({ dataDir, log: lines, connections });
 }
 
-/** Stops the embedded PostgreSQL once it has started, and gives the data folder up. */
+/** Stops the embedded PostgreSQL once it has started, and releases the data folder. */
 async function stopDatabase(starting: Promise<Embedded>): Promise<void> {
   const embedded = await starting.catch(() => undefined);
   await embedded?.stop();

@@ -1,7 +1,7 @@
 /**
- * Runs several workers, each a process with its own gateway. They share the listening ports: this process accepts
- * every connection and passes it to the next worker. So workers can be replaced one by one without a refused
- * connection.
+ * Runs several workers, each a process with a separate gateway. They share the listening ports:
+ * this process accepts every connection and passes it to the next worker. So workers can be
+ * replaced one by one without a refused connection.
  */
 import cluster, { type Worker } from "node:cluster";
 import { once } from "node:events";
@@ -51,7 +51,7 @@ interface Slot {
   replacing: PromiseWithResolvers<void> | undefined;
   /** `undefined` until it serves. */
   servesSinceMs: number | undefined;
-  /** The reason it gave for a failed start. */
+  /** The reported reason for a failed start. */
   failure: string | undefined;
   /** Consecutive early exits. */
   earlyDeaths: number;
@@ -210,7 +210,7 @@ export class Supervisor {
     // The worker is exiting; its exit event is handled elsewhere.
     worker.on("error", () => {});
     if (worker.process.stdout) forwardLines(worker.process.stdout, this.#options.write);
-    // Unlike `exit`, `close` comes after the last output.
+    // Unlike `exit`, `close` is emitted after the last output.
     worker.process.once("close", (code, signal) =>
       this.#onEnd(slot, worker, { pid: worker.process.pid, code, signal }),
     );
@@ -331,8 +331,9 @@ function forwardLines(from: Readable, write: (lines: string) => void): void {
 /**
  * Adds up the metrics of workers.
  *
- * A counter must not decrease when a worker exits: monitoring would take that for a restart of the whole gateway
- * and count everything the other workers served again. So the last report of an exited worker is kept.
+ * A counter must not decrease when a worker exits: monitoring would interpret that as a restart of
+ * the whole gateway, and count the work of the other workers again. So the last report of an exited
+ * worker is kept.
  */
 export class WorkerMetrics {
   readonly #own = new Registry();

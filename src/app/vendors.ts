@@ -20,7 +20,7 @@ interface OpenVendorsOptions {
 
 /** The vendors of a process. */
 interface Vendors {
-  /** By name, with the first credential: what a vendor stores belongs to one of them. */
+  /** By name, with the first credential: a stored object belongs to one credential. */
   readonly vendors: ReadonlyMap<string, Vendor>;
   /**
    * The vendors that store responses: by name, and also by `vendor#credential` if there are

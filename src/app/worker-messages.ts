@@ -29,11 +29,11 @@ export type ToWorker =
   | { readonly kind: "start"; readonly order: WorkerOrder }
   /** The folder of the console's pages; undefined if they cannot be served. */
   | { readonly kind: "pages"; readonly folder: string | undefined }
-  /** Requests the worker's own metrics. */
+  /** Requests the metrics of this worker. */
   | { readonly kind: "readOwn"; readonly id: number }
   /** Answers `readAll`. */
   | { readonly kind: "all"; readonly id: number; readonly text: string }
-  /** Drain, then exit. `isReplaced`: another worker serves in its place already. */
+  /** Drain, then exit. `isReplaced`: another worker already serves in its place. */
   | { readonly kind: "stop"; readonly isReplaced: boolean };
 
 /** Messages from a worker. */

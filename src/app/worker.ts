@@ -61,7 +61,7 @@ function thisWorker(): Worker {
 
 /** Why a worker must drain. */
 interface StopOrder {
-  /** Whether another worker serves in its place already. */
+  /** Whether another worker already serves in its place. */
   readonly isReplaced: boolean;
   /** Whether its supervisor is gone. */
   readonly isOrphaned: boolean;

@@ -31,7 +31,7 @@ export function singleFlight(
   return Object.assign(() => (running ??= runOnce()), { ended: async () => running });
 }
 
-/** Into how many steps the time of {@link setAnswerTimeout} is divided. */
+/** Number of steps into which the time of {@link setAnswerTimeout} is divided. */
 const answerSteps = 9;
 
 /**

@@ -14,17 +14,19 @@
  */
 export const countedBytesMin = 64 * 1024;
 
-/** By memory: how many need it. */
+/** Number of users by memory. */
 const users = new WeakMap<ArrayBufferLike, number>();
 
-/** Counts the memory of a new body, and its call as the first who needs it. Short bodies, and those that share their memory
- * with something else, are not counted. */
+/**
+ * Counts the memory of a new body, with its call as the first user. Short bodies, and bodies in
+ * shared memory, are not counted.
+ */
 export function countMemory(body: Uint8Array): void {
   const { buffer, byteLength } = body;
   if (byteLength >= countedBytesMin && byteLength === buffer.byteLength) users.set(buffer, 1);
 }
 
-/** Counts one more who needs the memory of a body, or of a part of one. */
+/** Counts one more user of the memory of a body, or of a part of one. */
 export function useMemory({ buffer }: Uint8Array): void {
   const count = users.get(buffer);
   if (count !== undefined) users.set(buffer, count + 1);

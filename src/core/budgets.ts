@@ -1,4 +1,7 @@
-/** Budgets of keys and accounts, as the rooms that own them reach billing, which keeps them. */
+/**
+ * Budgets of keys and accounts: the interface through which the rooms that own them use billing,
+ * which stores them.
+ */
 import type { EntityManager } from "@mikro-orm/postgresql";
 import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import { formatUsd } from "./money.ts";
@@ -22,7 +25,7 @@ export interface Budgets {
 
 interface WantedBudgets {
   readonly accountId: string;
-  /** The key; for the account's own budgets the account. */
+  /** The key; for budgets of an account, the account. */
   readonly ownerId: string;
   readonly budgets: readonly Budget[];
 }

@@ -33,8 +33,9 @@ export function joinAndFree(pieces: readonly Buffer[]): Buffer {
 }
 
 /**
- * Bytes that arrive in pieces until they are complete. Memory doubles as it fills, so that a byte is copied twice at most,
- * however small the pieces are. A list of pieces would take 100 bytes for each of one byte.
+ * Bytes that arrive in pieces until they are complete. Memory doubles as it fills, so that a byte
+ * is copied twice at most, however small the pieces are. A list of one-byte pieces would take 100
+ * bytes for each.
  */
 export class GrowingBuffer {
   #memory: Buffer;
@@ -50,7 +51,7 @@ export class GrowingBuffer {
     return this.#length;
   }
 
-  /** The bytes so far, valid for good: further ones come behind them. */
+  /** The bytes so far. They stay valid: further bytes are added behind them. */
   get bytes(): Buffer {
     return this.#memory.subarray(0, this.#length);
   }

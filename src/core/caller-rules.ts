@@ -13,7 +13,7 @@ export function isOperator({ values }: Request): boolean {
   return values.get(callerKey)?.kind === "operator";
 }
 
-/** Whether the caller may see this account: an operator any, a session its own. */
+/** Whether the caller may see this account: an operator any, a session only the user's. */
 export function canSeeAccount(request: Request, accountId: string): boolean {
   if (isOperator(request)) return true;
   const caller = request.values.get(callerKey);

@@ -42,7 +42,7 @@ export interface KeyCaller {
 export interface SessionRef {
   readonly sessionId: string;
   readonly userId: string;
-  /** The user's own account, for operators too. */
+  /** The user's account, for operators too. */
   readonly accountId: string;
   /** Whether a sign-in link started the session minutes ago. It counts as proof of identity, as a code would. */
   readonly isFreshLink: boolean;
@@ -119,7 +119,7 @@ export function resolveRequestId(...candidates: ReadonlyArray<string | null | un
   return newId();
 }
 
-/** The places of a request that may carry an API key. */
+/** The parts of a request that may contain an API key. */
 export interface CredentialSlots {
   readonly authorization: string | null | undefined;
   readonly apiKeyHeader: string | null | undefined;

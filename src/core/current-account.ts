@@ -1,6 +1,6 @@
 /**
- * The account that the current work is for. Shared resources (database connections, queues) serve
- * accounts in turn, so that one busy account cannot starve the others.
+ * The account for which the current work runs. Shared resources (database connections, queues)
+ * serve accounts in turn, so that one busy account cannot starve the others.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Caller } from "./caller.ts";

@@ -308,7 +308,7 @@ function reasonOf(code: SentErrorCode): string {
   return ErrorCodeSchema.value[code]?.localName ?? "";
 }
 
-/** Codes for Connect's own errors, which carry no ErrorDetail. */
+/** Codes for Connect's errors, which contain no ErrorDetail. */
 const plainCodes: ReadonlyMap<Code, SentErrorCode> = new Map([
   [Code.InvalidArgument, ErrorCode.INVALID_REQUEST],
   [Code.Unimplemented, ErrorCode.INVALID_REQUEST],

@@ -1,6 +1,6 @@
 /**
- * The rules of single fields (`uas.validate.v1.FieldRules`): what is wrong with a value, in words
- * for its sender.
+ * The rules of single fields (`uas.validate.v1.FieldRules`): the violation of a value, in words for
+ * its sender.
  */
 import type { DescEnum, DescField } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence, type FieldMask, type Timestamp } from "@bufbuild/protobuf/wkt";
@@ -84,7 +84,7 @@ function requiredText({ type }: FieldRules): string {
   return `is required: ${Math.max(1, type.value.minChars)} to ${type.value.maxChars} characters`;
 }
 
-/** Control characters, and what separates lines. */
+/** Control characters, and line separators. */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 
 function textProblem(text: string, rules: StringRules, all: FieldRules): string | undefined {

@@ -1,4 +1,4 @@
-/** Moments as text, for what every call writes. */
+/** Times as text, for data that every call writes. */
 
 const fractions = Array.from({ length: 1_000 }, (_, ms) => `.${String(ms).padStart(3, "0")}Z`);
 
@@ -6,9 +6,10 @@ let lastSecond = Number.NaN;
 let textOfSecond = "";
 
 /**
- * The text of `Date.toISOString`, in a hundredth of its time: what calls of the same second have in common is made once.
+ * The text of `Date.toISOString`, in a hundredth of its time: the common part of calls in the same
+ * second is computed once.
  *
- * @param timeMs a whole number of milliseconds since 1970, as of `Date.now`
+ * @param timeMs a whole number of milliseconds since 1970, as from `Date.now`
  */
 export function isoTime(timeMs: number): string {
   const second = Math.floor(timeMs / 1_000);

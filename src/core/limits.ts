@@ -27,28 +27,31 @@ export const discardedBodyBytesMax = mib;
  */
 export const discardedBodyLingerMs = second;
 /**
- * Maximum bytes of request bodies that are not complete: of one key, of one account in the console, of all callers of
- * another kind; and of the process. Clients that never end uploads cannot take more memory.
+ * Maximum bytes of incomplete request bodies: of one key, of one account in the console, of all
+ * callers of another kind; and of the process. Clients with endless uploads cannot use more memory.
  */
 export const unfinishedBodyBytesMax = { owner: 64 * mib, process: 256 * mib } as const;
-/** Maximum message of an RPC whose caller is not identified: room for a sign-in form. */
+/** Maximum message of an RPC whose caller is not identified: enough for a sign-in form. */
 export const anonymousMessageBytesMax = 64 * kib;
 /** Maximum time a client may take to send the head of a request. */
 export const headMs = 10 * second;
 /** Maximum time a client may take to send one request. */
 export const requestMs = 5 * minute;
 /**
- * Keys of an account that its own users may have: those that are not deleted, and those created within a day. Operators
- * may create more.
+ * Maximum number of keys that an account's users may have: those that are not deleted, and those
+ * created within a day. Operators may create more.
  */
 export const accountKeysMax = 1_000;
 /** Maximum request head. */
 export const headerBytesMax = 16 * kib;
 /** Maximum nesting of a JSON body; the outermost value is level 1. */
 export const jsonDepthMax = 64;
-/** Maximum number of objects, lists, names and texts in a JSON body: reading one takes about a microsecond, and the event
- * loop waits for it. A conversation of a million tokens has fewer. And of other values: they take a tenth of that, and a
- * request for embeddings can have a million tokens. */
+/**
+ * Maximum number of objects, lists, names and texts in a JSON body: reading one takes about a
+ * microsecond, and the event loop waits for it. A conversation of a million tokens has fewer. Then
+ * the maximum of other values: each takes a tenth of that, and a request for embeddings can have a
+ * million tokens.
+ */
 export const [jsonPartsMax, jsonNumbersMax] = [300_000, 2_000_000];
 /** Maximum length of a request id, in characters. */
 export const requestIdCharsMax = 256;
@@ -76,8 +79,10 @@ export const concurrentCallsMax = 1_000;
  * all accounts together may run.
  */
 export const freeWorkAccountMax = 64;
-/** A vendor gets token counts only while less than this part of its `max_in_flight` is in use: the rest is for calls that
- * are paid for. */
+/**
+ * A vendor gets token counts only while less than this part of its `max_in_flight` is in use: the
+ * rest is for paid calls.
+ */
 export const countInFlightShare = 1 / 2;
 /**
  * Maximum time a call waits for capacity within its limits: clients and proxies time out after
@@ -91,11 +96,16 @@ export const limitWaitMsMax = 30 * second;
 export const drainDelayMsDefault = 5 * second;
 /** Maximum time that running calls may continue after that. */
 export const drainMs = minute;
-/** Default of `timeouts.first_byte` for the first content of a stream: a vendor that has sent nothing by then rarely does.
- * Models that reason may think for longer, and have the default of complete replies. */
+/**
+ * Default of `timeouts.first_byte` for the first content of a stream: a vendor that has sent
+ * nothing by then rarely does. Models that reason may take longer, and have the default of complete
+ * replies.
+ */
 export const firstContentMs = 30 * second;
-/** Default of `disconnect_grace`: how long a reply is read on after its client disconnected. Within 5 s nearly every reply
- * that has begun is complete, with the vendor's own usage. */
+/**
+ * Default of `disconnect_grace`: how long a reply is read after its client disconnected. Within 5 s
+ * nearly every reply that has begun is complete, with the vendor's usage.
+ */
 export const disconnectGraceMs = 5 * second;
 /** Maximum for replies that are read to their end after a disconnect. */
 export const detachedReplyMs = hour;
@@ -122,8 +132,11 @@ export const refusedKeysMax = 10_000;
 
 /** Interval of a process's heartbeat in the database. */
 export const nodeHeartbeatMs = 5 * second;
-/** A process without a heartbeat for this long counts as dead. Four heartbeats: a late one and a long turn of the event
- * loop do no harm. With {@link holdRecoveryMs} it keeps money of a dead process held for less than 60 s. */
+/**
+ * A process without a heartbeat for this long counts as dead. Four heartbeats: a late one and a
+ * long turn of the event loop do no harm. With {@link holdRecoveryMs}, money of a dead process
+ * stays held for less than 60 s.
+ */
 export const nodeSilentMs = 20 * second;
 /** Lifetime of a hold without renewal, for holds of an unknown process. */
 export const holdTtlMs = 15 * minute;
@@ -150,7 +163,7 @@ export const submitWaitMs = holdWaitMs;
 export const awayCloseMs = second;
 /** Maximum number of operations in one ledger batch. */
 export const ledgerBatchMax = 1_000;
-/** Maximum number of concurrent ledger batches, each on its own connection. */
+/** Maximum number of concurrent ledger batches, each on a separate connection. */
 export const ledgerConnections = 4;
 /**
  * Output tokens that the first hold of a stream covers, if the model's configuration sets no
@@ -186,7 +199,7 @@ export const journalAfterMs = 250;
 export const journalEntriesMax = 100_000;
 /** Maximum size of a process's journal: over 100,000 settlements of 0.7 KB. With nine failed attempts one has 2.2 KB. */
 export const journalBytesMax = 128 * mib;
-/** A journal of this size is written anew, without the settlements that the database has. */
+/** A journal of this size is rewritten, without the settlements that the database has. */
 export const journalCompactBytes = 8 * mib;
 /** Pause after a failed write to the journal. */
 export const journalRetryMs = second;
@@ -250,7 +263,7 @@ export const itemReferencesMax = 5_000;
 export const responseIdCharsMax = 100;
 /** Time for which reasoning is stored for a chat client that returns with a tool result. */
 export const keptReasoningTtlMs = day;
-/** Maximum reasoning that is kept of one turn. */
+/** Maximum stored reasoning of one turn. */
 export const keptReasoningBytesMax = mib;
 
 // Tasks
@@ -318,7 +331,7 @@ export const vendorWorkMs = 30 * minute;
 
 // Webhooks
 
-/** Maximum length of a URL that a customer gives us to call, in characters. */
+/** Maximum length of a URL that a customer provides, in characters. */
 export const publicUrlCharsMax = 4_096;
 /** Maximum body of a webhook. A longer result is available by poll and by `result_url`. */
 export const webhookBodyBytesMax = 256 * kib;
@@ -380,8 +393,10 @@ export const resultFetchMs = 15 * minute;
 export const resultUploadMs = 30 * minute;
 /** Maximum number of redirects of a result: the storage of a vendor is often one away. */
 export const resultRedirectsMax = 3;
-/** Maximum number of result files that a process sends at once. Further readers get 503. Each takes a file descriptor or
- * a connection to the storage. */
+/**
+ * Maximum number of result files that a process sends at once. Further readers get 503. Each uses a
+ * file descriptor or a connection to the storage.
+ */
 export const resultReadersMax = 500;
 /** Maximum time for which a reader of a result file may read nothing. */
 export const resultReaderIdleMs = minute;
@@ -472,7 +487,7 @@ export const browserSessionMs = 15 * minute;
 /** Validity of a sign-in link, and the time for which its session needs no other proof. */
 export const signInLinkMs = hour;
 export const linkProofMs = 15 * minute;
-/** A one-time code (R-KEY-3): number of digits, how long it is valid, and how many checks it allows. */
+/** A one-time code (R-KEY-3): number of digits, validity, and number of allowed checks. */
 export const codeDigits = 7;
 export const codeMs = 5 * minute;
 export const codeChecksMax = 5;
@@ -533,5 +548,8 @@ export const toolCallsDefault = 10;
 /** The longest input of Gemini, the longest of the models that vendors offer widely, in tokens. Routes of longer ones, and
  * shorter ones, are configured with their `max_context`. */
 export const longestInputTokens = 1_048_576;
-/** Tokens that the model reads of one call of such a tool, for the hold: results of a search take 2,000 to 10,000. */
+/**
+ * Tokens of one call of such a tool that the model reads, for the hold: results of a search take
+ * 2,000 to 10,000.
+ */
 export const toolInputTokens = 10_000;

@@ -21,6 +21,6 @@ export interface NativePrefix {
    * @param path below the prefix
    */
   isRecorded(this: void, method: string, path: string): boolean;
-  /** The error body in the vendor's own form. */
+  /** The error body in the vendor's form. */
   errorBody(error: GatewayError, requestId: string): JsonObject;
 }

@@ -67,7 +67,7 @@ export function cutPage<Item>(
   return { items, nextPageToken: nextPageToken(last && keyOf(last)) };
 }
 
-/** Marks our tokens, in this version of their format. */
+/** Marks the gateway's tokens, with the version of their format. */
 const mark = "1:";
 
 /** Longer than any issued token: sort keys are ids and model names. */

@@ -20,7 +20,7 @@ interface PeriodicJob {
 export interface PeriodicJobs {
   /** Starts the timers. A second call does nothing. The timers do not keep the process alive. */
   start(): void;
-  /** Stops the timers, and waits for the runs under way. */
+  /** Stops the timers, and waits for the runs in progress. */
   stop(): Promise<void>;
 }
 

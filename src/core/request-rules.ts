@@ -67,7 +67,7 @@ function hasRules(message: DescMessage, seen: Set<DescMessage>): boolean {
   );
 }
 
-/** Platform JSON has camelCase names; everywhere else the contract's own names are used. */
+/** Platform JSON has camelCase names; everywhere else the contract's names are used. */
 function nameOfFields(method: DescMethod): NameOf {
   const routes = getOption(method, route);
   const isPlatform = routes.some(({ dialect }) => dialect === Dialect.PLATFORM);

@@ -11,7 +11,7 @@ export interface SealedColumns {
   readonly columns: readonly string[];
   /** The column with the account whose key seals the texts. */
   readonly account: string;
-  /** The purpose that {@link createSealing} is given. */
+  /** The purpose for {@link createSealing}. */
   readonly purpose: string;
   /** The encryption context of a row. */
   readonly context: (row: Readonly<Record<string, unknown>>) => Uint8Array;

@@ -1,4 +1,4 @@
-/** Encrypts texts kept for an account, so that the database alone does not reveal them. */
+/** Encrypts stored texts of an account, so that the database alone does not reveal them. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
 /** Encrypts and decrypts texts of one purpose. */

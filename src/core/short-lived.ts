@@ -1,15 +1,16 @@
 /**
- * Collections of objects that come and go with each call, such as running requests.
+ * Collections of short-lived objects of calls, such as running requests.
  *
- * A `Set` or a `Map` keeps what was deleted from it until the next full garbage collection. When its table is full, V8 makes
- * a new one; the old table keeps its keys and values, and refers to the new one. Once one table has survived two
- * collections of the young generation, all later ones are kept alive with it, and so is every object that was in them. They
- * move to the old generation with all that they refer to: requests, sockets' buffers, promises.
+ * A `Set` or a `Map` keeps deleted objects until the next full garbage collection. When its table
+ * is full, V8 makes a new one; the old table keeps its keys and values, and refers to the new one.
+ * Once one table has survived two collections of the young generation, all later ones are kept
+ * alive with it, and so is every object that was in them. They move to the old generation with all
+ * objects that they refer to: requests, sockets' buffers, promises.
  */
 
 /** An object that a {@link ShortLivedSet} can hold. It can be in one such set at a time. */
 export interface Placed {
-  /** Its place in the set, which alone changes it; -1: it is in none. */
+  /** Its position in the set, which alone changes it; -1 if it is in no set. */
   place: number;
 }
 

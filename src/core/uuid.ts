@@ -4,19 +4,22 @@ import { randomBytes } from "node:crypto";
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /**
- * Whether a text is a UUID in our spelling: lower case, with dashes. PostgreSQL accepts other spellings and fails
- * on anything else, so check ids before using them: a malformed id is then "not found".
+ * Whether a text is a UUID in the gateway's spelling: lower case, with dashes. PostgreSQL accepts
+ * other spellings and fails on anything else, so check ids before using them: a malformed id is
+ * then "not found".
  */
 export function isUuid(text: string): boolean {
   return uuid.test(text);
 }
 
 /**
- * Creates a source of UUIDv7 ids that always increase, so that rows sorted by id are in order of creation. Node's
- * own UUIDv7 values are in random order within a millisecond, and a fast machine makes several.
+ * Creates a source of UUIDv7 ids that always increase, so that rows sorted by id are in order of
+ * creation. Node's UUIDv7 values are in random order within a millisecond, and a fast machine makes
+ * several.
  *
- * After the timestamp come 12 counter bits and 62 random bits. Every request makes two, so what ids have in common is
- * written once: the stamp each millisecond, random digits for many ids at a time.
+ * After the timestamp come 12 counter bits and 62 random bits. Every request makes two ids, so
+ * their common part is written once: the stamp each millisecond, random digits for many ids at a
+ * time.
  *
  * @param clock milliseconds since 1970. Default `Date.now`
  */
@@ -51,7 +54,7 @@ function stampOf(time: number): string {
   return `${text.slice(0, 8)}-${text.slice(8)}-7`;
 }
 
-/** For how many ids random bytes are fetched at once. */
+/** Number of ids whose random bytes are generated at once. */
 const tailsAtOnce = 256;
 
 const tailBytes = 8;

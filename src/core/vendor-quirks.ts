@@ -1,4 +1,6 @@
-/** Quirks: differences between vendors in what they accept, by which requests are written. */
+/**
+ * Quirks: differences between vendors in what they accept. Requests are written according to them.
+ */
 
 /** The quirks of a vendor. Absent ones are as the vendor's style documents it. */
 export interface VendorQuirks {
@@ -15,8 +17,8 @@ export interface VendorQuirks {
   /** Whether each call needs one result, directly after it. Default `paired`. */
   readonly toolResults?: "any" | "paired" | undefined;
   /**
-   * Whether a conversation may end with a message of the assistant. If not, a short message of the user follows it.
-   * Default `accepted`; in messages, what the model accepts.
+   * Whether a conversation may end with a message of the assistant. If not, a short message of the
+   * user follows it. Default `accepted`; in messages style, the form that the model accepts.
    */
   readonly prefill?: "accepted" | "refused" | undefined;
   /**

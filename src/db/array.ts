@@ -1,11 +1,12 @@
 /**
- * Encodes arrays for PostgreSQL. Written by hand: the driver takes 3 times as long.
+ * Encodes arrays for PostgreSQL, without the driver, which takes 3 times as long.
  *
- * The server reads the binary form with a fifth of the instructions: 5,000 instead of 20,000 for the 13 members of a call
- * in a batch of the ledger. The text form is for statements whose parameters something else writes into the SQL.
+ * The server reads the binary form with a fifth of the instructions: 5,000 instead of 20,000 for
+ * the 13 members of a call in a batch of the ledger. The text form is for statements whose
+ * parameters another library writes into the SQL.
  */
 
-/** The types of members: their names in SQL, without `[]`. A `timestamptz` is given in ISO 8601. */
+/** The types of members: their names in SQL, without `[]`. A `timestamptz` is in ISO 8601. */
 export type MemberType = "uuid" | "bigint" | "integer" | "text" | "timestamptz";
 
 /**

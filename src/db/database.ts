@@ -30,8 +30,11 @@ export interface Database {
   readonly orm: MikroORM;
   /** For prepared SQL of keys, accounts and the call log. The ledger has separate connections. */
   readonly pool: Pool;
-  /** For prepared SQL of tasks, of native jobs, and of what calls leave: stored responses, files, webhooks. Whoever is
-   * blocked by a lock on these tables keeps no connection of {@link pool}. */
+  /**
+   * For prepared SQL of tasks, of native jobs, and of data that calls store: responses, files,
+   * webhooks. A statement that waits for a lock on these tables does not occupy a connection of
+   * {@link pool}.
+   */
   readonly taskPool: Pool;
   /** For background jobs, whose statements may take long. */
   readonly jobPool: Pool;
@@ -54,7 +57,11 @@ const jobPoolMax = 3;
 
 const silent: Log = { info: () => {}, warn: () => {} };
 
-/** The ORM's options; the migration tool uses the same. @param users whose time limits its statements have */
+/**
+ * The ORM's options; the migration tool uses the same.
+ *
+ * @param users the users whose time limits its statements have
+ */
 export function ormOptions(address: DatabaseAddress, users: PoolUsers = "callers"): Options {
   const server = toServer(address);
   return {
@@ -69,7 +76,7 @@ export function ormOptions(address: DatabaseAddress, users: PoolUsers = "callers
     },
     // Functions, triggers and views are written by hand in the migrations: no drift.
     schemaGenerator: { ignoreRoutines: true, ignoreTriggers: true, skipViews: [/./] },
-    // Hot data lives in prepared SQL; an entity manager is forked for every piece of work.
+    // Frequent statements are prepared SQL; an entity manager is forked for every unit of work.
     allowGlobalContext: false,
     pool: { min: 0, max: poolMax },
     // The ORM reads host and port of one address, and no socket folder.
@@ -105,7 +112,8 @@ export async function openDatabase(
       return database;
     } catch (error) {
       await database.close();
-      // A server that has just started, or shares a busy machine, can take longer than callers wait for a connection.
+      // A server that has just started, or shares a busy machine, can take longer than callers wait
+      // for a connection.
       if (!isDatabaseLost(error) || Date.now() > deadline) throw error;
       log.warn(`the database at ${server.name} answers slowly: trying again`);
     } finally {

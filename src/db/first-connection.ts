@@ -1,4 +1,4 @@
-/** The first connection: waits for a server that is starting, and explains what is wrong. */
+/** The first connection: waits for a server that is starting, and explains failures. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, DatabaseError } from "pg";
 import type { DatabaseServer } from "./pool/server.ts";
@@ -25,7 +25,7 @@ const retryMs = 250;
 /** Timeout of one attempt. */
 const tryTimeoutMs = 5_000;
 
-/** The oldest PostgreSQL that serves, in its own numbering. */
+/** The oldest supported PostgreSQL, in its numbering. */
 const oldestVersion = 150_000;
 
 /** SQLSTATEs of a server that starts, stops or has no free connection. */

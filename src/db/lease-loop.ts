@@ -44,7 +44,7 @@ export class LeaseLoop {
     }, onError);
   }
 
-  /** Whether {@link stop} was called: a claim under way takes no more. */
+  /** Whether {@link stop} was called: a claim in progress claims no more. */
   get isStopping(): boolean {
     return this.#isStopping;
   }
@@ -56,7 +56,10 @@ export class LeaseLoop {
     void this.#scans();
   }
 
-  /** Claims soon. A claim under way is followed by another: it may have passed what is new. Cheap, never fails. */
+  /**
+   * Claims soon. Another claim follows one in progress, which may have missed the new rows. Cheap,
+   * never fails.
+   */
   wake(): void {
     if (this.#isStopping) return;
     this.#isWoken = true;

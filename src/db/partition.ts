@@ -160,8 +160,10 @@ async function createPartition(pool: Pool, table: PartitionedTable, month: Date)
 
 function ignore(): void {}
 
-/** Reads the catalogue, not `to_regclass`: that answers from a cache that another node's commit, made
- * while we waited for the lock, has not reached. */
+/**
+ * Reads the catalogue, not `to_regclass`, which answers from a cache: a commit of another node,
+ * made during the wait for the lock, has not reached that cache.
+ */
 async function exists(client: Pool | PoolClient, table: string, name: string): Promise<boolean> {
   const { rows } = await client.query<{ found: boolean }>(
     `select exists (

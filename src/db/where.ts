@@ -4,7 +4,7 @@ export class Where {
   readonly values: unknown[] = [];
   readonly #terms: string[] = [];
 
-  /** Adds a parameter. Returns how the statement names it. */
+  /** Adds a parameter. Returns its name in the statement. */
   value(value: unknown): string {
     this.values.push(value);
     return `$${this.values.length}`;

@@ -86,7 +86,7 @@ function send(pool: Pool, shared: Shared, request: HttpRequest): Promise<HttpRep
   return exchange.answered;
 }
 
-/** undici takes 0 for no timeout. */
+/** 0 means no timeout in undici. */
 const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
 
 /** The head of a reply, and its body. */
@@ -201,7 +201,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
     return bytes.length === 0 ? [] : [bytes];
   }
 
-  /** Whether nothing more will come. */
+  /** Whether the reply is complete or has failed. */
   get #isOver(): boolean {
     return this.#ended || this.#failure !== undefined;
   }
@@ -269,7 +269,8 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
 
   #onData(bytes: Buffer): void {
     this.silence.hear(bytes);
-    // Paced streams come in reads of one piece: an array that is pushed to has room for 17.
+    // Paced streams arrive in reads of one piece: an array with a pushed element allocates space
+    // for 17.
     if (this.#waiting.length === 0) this.#waiting = [bytes];
     else this.#waiting.push(bytes);
     this.#waitingBytes += bytes.length;
@@ -366,7 +367,10 @@ function withoutEncoding(headers: Readonly<Record<string, string>>): Record<stri
   return others;
 }
 
-/** The headers, each as one text, without the credential. The record is undici's, made for this reply alone. */
+/**
+ * The headers, each as one text, without the credential. undici creates the record for this reply
+ * alone.
+ */
 function flat(
   headers: Record<string, string | string[] | undefined>,
   mask: SecretMask,

@@ -69,13 +69,13 @@ export class Silence {
   #isInComment = false;
   #isLineStart = true;
 
-  /** The head of the reply came. */
+  /** Called when the head of the reply arrives. */
   begin(contentType: string | undefined): void {
     this.#areComments = contentType?.startsWith("text/event-stream") ?? false;
     this.#sinceMs = performance.now();
   }
 
-  /** Bytes of the reply came. */
+  /** Called when bytes of the reply arrive. */
   hear(bytes: Buffer): void {
     if (this.#isBroken) return;
     for (let at = 0; at < bytes.length; at++) {

@@ -206,7 +206,10 @@ class CheckedConnection {
     this.#options = options;
   }
 
-  /** Connects to one of the checked addresses, both families in turn (RFC 8305), as is the default of Node. */
+  /**
+   * Connects to one of the checked addresses, both families in turn (RFC 8305), as Node.js does by
+   * default.
+   */
   readonly open: buildConnector.connector = (_target, done) => {
     const { addresses, isListed, secureContext, times } = this.#options;
     const { hostname, port } = this.#url;

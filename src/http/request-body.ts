@@ -17,7 +17,7 @@ export interface StreamedBody {
   open(): AsyncIterable<Uint8Array>;
 }
 
-/** The headers and the body of a request, as undici takes them. */
+/** The headers and the body of a request, in undici's form. */
 export function contentOf(
   headers: Readonly<Record<string, string>>,
   body: readonly Uint8Array[] | StreamedBody,
@@ -40,7 +40,10 @@ function sent(pieces: readonly Uint8Array[]): Readable {
   return asBody(takenPieces(pieces));
 }
 
-/** undici accepts any iterable, and takes less CPU for it than for a `Readable`, which would read ahead. */
+/**
+ * undici accepts any iterable, and needs less CPU for it than for a `Readable`, which would read
+ * ahead.
+ */
 function asBody(pieces: AsyncIterable<Uint8Array>): Readable {
   return pieces as unknown as Readable;
 }

@@ -49,17 +49,17 @@ interface Spelling {
   readonly bytes: Buffer;
 }
 
-/** Masks a body that comes in pieces: a secret may be cut in two. */
+/** Masks a body that arrives in pieces: a piece may end inside a secret. */
 export class MaskedBody {
   readonly #mask: SecretMask;
-  /** The end of what came, which may be the beginning of a secret. */
+  /** The last received bytes, which may be the beginning of a secret. */
   #held: Buffer = emptyBuffer;
 
   constructor(mask: SecretMask) {
     this.#mask = mask;
   }
 
-  /** Whether bytes wait for what comes next. */
+  /** Whether bytes wait for the next piece. */
   get isHolding(): boolean {
     return this.#held.length > 0;
   }

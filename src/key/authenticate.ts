@@ -31,7 +31,7 @@ const acceptedWeightMax = 50_000;
 /** Cache size for refused keys. Separate, so that invented keys cannot evict real ones. */
 const refusedWeightMax = 10_000;
 
-/** Most concurrent database look-ups; more would only run into their timeout. */
+/** Maximum number of concurrent database look-ups; more would only reach their timeout. */
 const lookUpsMax = 5_000;
 
 /** The reason why a key is refused. Callers never receive it (R-AUTH-2). */
@@ -41,7 +41,7 @@ type RefusalReason = "unknown" | RefusedKey["reason"];
 export interface AuthenticatorOptions {
   /** For look-ups. Its connection timeout should be under a second. */
   readonly pool: Pool;
-  /** URL of the same database, for the feed's own connection. Contains a password: never log it. */
+  /** URL of the same database, for the feed's connection. Contains a password: never log it. */
   readonly url: DatabaseAddress;
   /**
    * Logs a lost feed, and presented keys that are disabled, deleted or expired: at most one line per key in 5 s.

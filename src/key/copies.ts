@@ -128,7 +128,7 @@ interface RevealOptions {
   readonly onReveal?: (facts: RevealedKey) => void;
 }
 
-/** Creates the RPC. Only sessions of the key's own account may call it, without an exception for operators. */
+/** Creates the RPC. Only sessions of the key's account may call it; operators are no exception. */
 export function createRevealRpc({
   orm,
   copies,

@@ -10,7 +10,7 @@ const useWriteMs = 60_000;
 /** Most keys in one batch; uses of further keys are not recorded until it is written. */
 const keysMax = 50_000;
 
-/** Ordered by id, so that two processes cannot deadlock. Times never go back. */
+/** Ordered by id, so that two processes cannot deadlock. Times never decrease. */
 const writeStatement =
   "insert into key_use (key_id, use_time) " +
   "select id, clock_timestamp() - age_ms * interval '1 ms' " +

@@ -83,9 +83,10 @@ function keyMessage(row: KeyRow, spentNanos: bigint, useTime: Date | undefined):
 }
 
 /**
- * Trims and deduplicates a list of model keys. The models need not exist, since they come and go with the configuration.
+ * Trims and deduplicates a list of model keys. The models need not exist, since the configuration
+ * may change.
  *
- * @returns `null` for an empty list, which means every model
+ * @returns null for an empty list, which means every model
  */
 export function modelList(models: readonly string[]): string[] | null {
   return models.length === 0 ? null : [...new Set(models.map((model) => model.trim()))];

@@ -23,14 +23,18 @@ export interface KeyOptions {
   readonly log: Logger;
 }
 
-/** The service, and what a server does with the copies when it starts. */
+/** The service, and the work on copies at the start of a server. */
 export interface KeyRoom {
   readonly service: Service;
   /** Deletes the copies if the operator has disabled them. */
   sweepCopies(): Promise<void>;
 }
 
-/** Creates the key room. @param others what accounts and billing answer */
+/**
+ * Creates the key room.
+ *
+ * @param others functions of the account and billing rooms
+ */
 export function createKeyRoom(
   { database: { orm, pool }, clock, isCopied, masterKey, isKeySure, log }: KeyOptions,
   others: Pick<KeyServiceOptions, "accountExists" | "spentOf" | "budgets" | "requireStepUp">,

@@ -241,7 +241,7 @@ function changeKey({ orm, budgets }: KeyServiceOptions, change: Change): Promise
     const changed = changedFacts(before, after);
     await recordAction(em, values, { action, accountId, subject: keyId, ...changed });
     if (wanted) await budgets.set(em, { accountId, ownerId: keyId, budgets: wanted });
-    // A trigger may have set delete_time. Read the row anew: refresh() returns amounts as texts.
+    // A trigger may have set delete_time. Read the row again: refresh() returns amounts as texts.
     em.clear();
     return requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }));
   });

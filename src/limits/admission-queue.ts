@@ -42,7 +42,7 @@ interface Queue {
   size: number;
   /** Time until which the account's limit is exhausted; 0 if it may have capacity. */
   fullUntilMs: number;
-  /** The last refusal by the account's own limit: while calls wait, all keys line up. */
+  /** The last refusal by the account's limit: while calls wait, all keys queue. */
   refusal: LimitRefusal | undefined;
   /** Until when other limits of a key's calls have no room. */
   readonly fullKeys: Map<string, number>;
@@ -146,7 +146,7 @@ export class AdmissionQueues {
       signal.addEventListener("abort", onAbort);
       queue.keys.getOrInsertComputed(keyId, () => []).push(waiter);
       queue.size++;
-      // Once the caller has set what it was refused for.
+      // After the caller has set the refusal.
       queueMicrotask(() => this.#arm(accountId, queue));
     });
   }
@@ -164,7 +164,10 @@ export class AdmissionQueues {
     this.#queues.delete(accountId);
   }
 
-  /** Tries the first calls of the keys, in turns, one at a time, while there is room. Never rejects. */
+  /**
+   * Tries the first calls of the keys, in turns, one at a time, while there is capacity. Never
+   * rejects.
+   */
   async #serve(accountId: string, queue: Queue): Promise<void> {
     if (queue.isTrying) return;
     queue.isTrying = true;
@@ -241,7 +244,10 @@ function pause(queue: Queue, { keyId }: QueuedRequest, refusal: LimitRefusal): v
   } else queue.fullKeys.set(keyId, untilMs);
 }
 
-/** Whether waiting cannot help: requests are never given back, and a request may be larger than its limit. */
+/**
+ * Whether waiting cannot help: used requests never become free before their minute ends, and a
+ * request may be larger than its limit.
+ */
 function isHopeless(
   { tokens }: LimitedRequest,
   { reason, retryMs: roomMs, subject }: LimitRefusal,

@@ -1,6 +1,7 @@
 /**
- * Counts requests, tokens and running calls against limits, exactly over all processes: one statement decides a batch of
- * requests under the locks of its subjects. While one batch is under way, the next one collects; there is no timer.
+ * Counts requests, tokens and running calls against limits, exactly over all processes: one
+ * statement decides a batch of requests under the locks of its subjects. While one batch is in
+ * progress, the next one collects; there is no timer.
  */
 import type { Pool } from "pg";
 import { int32Max } from "../config/scalars.ts";
@@ -34,7 +35,7 @@ const farMs = 5_000;
 /** Maximum share of each limit in use that still counts as far from the limit. */
 const farShare = 0.5;
 
-/** Subjects whose last known use is remembered. */
+/** Maximum number of subjects whose last known usage is stored. */
 const knownMax = 10_000;
 
 /** Timeout of a batch: callers get their 503 within a second. */
@@ -92,7 +93,10 @@ export class Limiter {
   #ended = new Map<string, LimitSubject>();
   /** Running calls by subject, for subjects with a concurrency limit. */
   readonly #running = new Map<string, number>();
-  /** Subjects whose requests are used up: requests are never given back, so nothing can be admitted before that time. */
+  /**
+   * Subjects whose requests are used up until the stored time; no request can be admitted before
+   * it.
+   */
   readonly #usedUp = new Map<
     string,
     { readonly refusal: LimitRefusal; readonly untilMs: number }
@@ -125,8 +129,8 @@ export class Limiter {
   }
 
   /**
-   * Whether a request will almost certainly be admitted: not long ago, less than half of each limit was used. Its caller
-   * need not wait for the verdict before it does something that can be undone.
+   * Whether a request will almost certainly be admitted: recently, less than half of each limit was
+   * in use. Its caller need not wait for the verdict before work that can be undone.
    */
   isFar({ subjects, tokens }: LimitedRequest): boolean {
     const sinceMs = performance.now() - farMs;
@@ -143,7 +147,11 @@ export class Limiter {
     });
   }
 
-  /** Ends an admitted request. @param usedTokens what it has used of its reserved tokens */
+  /**
+   * Ends an admitted request.
+   *
+   * @param usedTokens the used part of its reserved tokens
+   */
   end({ subjects, tokens, slice }: Ticket, usedTokens: number): void {
     for (const subject of subjects) {
       const { name, limits } = subject;
@@ -197,7 +205,7 @@ export class Limiter {
     return undefined;
   }
 
-  /** Not at once: requests from other sockets of this turn of the event loop join the batch. */
+  /** Delayed, so that requests from other sockets of this turn of the event loop join the batch. */
   #schedule(): void {
     if (this.#sending !== undefined || this.#isScheduled) return;
     this.#isScheduled = true;
@@ -302,7 +310,7 @@ export class Limiter {
   }
 }
 
-/** The time that limits per minute look back, and the longest time until a call fits into one. */
+/** The window of limits per minute, and the longest wait until a call fits into one. */
 const windowMs = 60_000;
 
 const noUse: LimitUse = { requests: 0, tokens: 0 };

@@ -151,7 +151,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     return [{ route, dialect: this.dialect, detachedReadMs: detachedReadMs(config, model) }];
   }
 
-  /** Checks that referenced objects are the caller's; nothing is inserted in their place. */
+  /** Checks that referenced objects belong to the caller; nothing is inserted in their place. */
   override recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> | undefined {
     if (this.#exchange.mount.api.references === undefined) return undefined;
     return checkReferences(this.#exchange, this.#context).then((owned) => {
@@ -254,7 +254,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     return rewriteAddresses(body, this.#addresses());
   }
 
-  /** The cost of a complete reply is in its header only: the vendor's form has no place for it. */
+  /** The cost of a complete reply is in its header only: the vendor's form has no member for it. */
   override costWriter(): CostWriter<Buffer> | undefined {
     const isAsked = this.#exchange.request.headers["x-uas-cost"] === "true";
     return isAsked && !this.text.stream ? headerOnly : undefined;

@@ -120,7 +120,10 @@ export class NativeBody implements NativeRequest {
     return [...edits, { start, end: last.valueEnd, text: "" }];
   }
 
-  /** Finds a member by its spellings. Refuses duplicates: they could mean one thing here and another at the vendor. */
+  /**
+   * Finds a member by its spellings. Refuses duplicates: the gateway and the vendor could read
+   * different ones.
+   */
   #find(names: readonly string[]): Member | undefined {
     if (this.#bytes.length === 0) return undefined;
     const found = this.#read().members.filter(({ key }) => names.includes(key));

@@ -340,7 +340,7 @@ class CacheRequest extends ReadRequest<Buffer> {
     }
   }
 
-  /** Records who owns and pays for a new cache. */
+  /** Records the owner and payer of a new cache. */
   async #create(body: Buffer, vendor: Vendor): Promise<Change> {
     const { mount, caller } = this.#exchange;
     const json = parseObject(body.toString("utf8"));
@@ -378,7 +378,10 @@ class CacheRequest extends ReadRequest<Buffer> {
     return { usage, storedTokenHours: tokenHours(tokens, seconds) };
   }
 
-  /** Records when a cache now expires. Of changes at the same time, each is charged for what it adds. */
+  /**
+   * Records the new expiry of a cache. Of concurrent changes, each is charged for the time that it
+   * adds.
+   */
   async #prolong(body: Buffer, { name, tokens }: StoredCache): Promise<Change> {
     const { mount, caller } = this.#exchange;
     const figures = this.#figures(parseObject(body.toString("utf8")), body);

@@ -62,7 +62,9 @@ async function passLive(
   }
 }
 
-/** The pass route to a job's own path at the vendor: clients may use the platform's name of the model. */
+/**
+ * The pass route to a job's path at the vendor: clients may use the platform's name of the model.
+ */
 function jobPass(
   { mount, route }: NativeExchange,
   job: NativeJob | undefined,
@@ -193,7 +195,7 @@ async function mapTrackerFailure<Seen>(look: Promise<Seen>): Promise<Seen> {
   }
 }
 
-/** Answers with JSON of the gateway's own. */
+/** Answers with JSON of the gateway. */
 export async function answer(
   { mount, caller, sink }: NativeExchange,
   context: NativeContext,

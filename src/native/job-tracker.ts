@@ -87,7 +87,7 @@ export function createJobTracker(options: JobTrackerOptions): JobTracker {
     refresh: (mount, job, task) =>
       refreshes.get(job.task_id) ?? start({ mount, job, task }, keptMs(task)),
     async refreshNow(mount, job, task) {
-      // A request that is under way may have been answered before the end.
+      // A request in progress may have been answered before the end.
       const running = await refreshes.get(job.task_id)?.catch(() => undefined);
       if (running?.isOver) return running;
       return refreshes.get(job.task_id) ?? start({ mount, job, task }, 0);

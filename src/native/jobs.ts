@@ -5,7 +5,7 @@ import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 
 /** The jobs of a process. Every process may run them. */
 export interface NativeJobs extends PeriodicJobs {
-  /** Deletes what is too old, now. Returns how many objects and jobs. */
+  /** Deletes expired objects and jobs now. Returns their number. */
   expire(): Promise<number>;
 }
 

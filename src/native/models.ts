@@ -32,7 +32,8 @@ export function createFindNativeModel(models: Iterable<ModelConfig>): FindNative
   for (const each of all.toReversed()) {
     const { vendor, model: name } = each.route;
     found.set(place(vendor, name), each);
-    // A version alone also identifies its model, and so does the name for what is the same in all versions.
+    // A version alone also identifies its model. So does the name, for properties that all versions
+    // share.
     const [, unversioned = "", version] = /^(.*:)([0-9a-f]{64})$/.exec(name) ?? [];
     if (version === undefined) continue;
     found.set(place(vendor, version), each);

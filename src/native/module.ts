@@ -187,7 +187,7 @@ interface NotifyRoomOptions extends Pick<NativeContext, "publicUrl" | "links"> {
   readonly vendors: ReadonlyMap<string, NativeMount>;
 }
 
-/** Creates the webhook of tasks: native jobs add how their vendor describes them (R-HOOK-7). */
+/** Creates the webhook of tasks: native jobs add their vendor's description (R-HOOK-7). */
 function createNotify(options: NotifyRoomOptions) {
   return async (transaction: PoolClient, task: TaskRow): Promise<void> => {
     if (task.callback_url === null) return;

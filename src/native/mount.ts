@@ -33,7 +33,10 @@ export function withCredential(mount: NativeMount, credential: string): NativeMo
   return mount.byCredential.get(credential) ?? mount;
 }
 
-/** The name of a vendor's first credential, whose objects may have no credential's name; empty: it has only one. */
+/**
+ * The name of a vendor's first credential, whose objects may have no credential's name. Empty if it
+ * has only one.
+ */
 export function firstCredential({ config }: Pick<NativeMount, "config">): string {
   return config.credentials?.[0]?.name ?? "";
 }
@@ -99,7 +102,7 @@ function addressesOf(mount: NativeMount, publicUrl: string): MountAddresses {
     to: `${publicUrl}${prefix}${below}`,
     members,
   }));
-  // In any member: a customer may use the address of a file wherever a model takes one.
+  // In any member: a customer may use the address of a file in any member that a model reads.
   const inward = outward.map(({ from, to }) => ({ from: to, to: from }));
   const addresses = { publicUrl, outward, inward };
   known.set(mount, addresses);

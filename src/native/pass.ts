@@ -164,7 +164,7 @@ export async function relay(
     status,
     headers: customerHeaders(exchange, publicUrl, { headers, length: undefined }),
   });
-  // Files belong to customers: addresses are rewritten only in the vendor's own JSON and event streams.
+  // Files belong to customers: addresses are rewritten only in the vendor's JSON and event streams.
   const isText = isJson(headers) || (headers["content-type"] ?? "").startsWith("text/event-");
   const rewriter = new AddressRewriter(isText ? addresses : []);
   while (await reply.body.ready()) {

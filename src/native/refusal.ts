@@ -13,10 +13,13 @@ export interface ClassifiedRefusal {
   readonly body: Buffer;
 }
 
-/** Statuses about the requested object, which is the customer's own, or about the customer's own headers and query. */
+/**
+ * Statuses about the requested object, which belongs to the customer, or about the customer's
+ * headers and query.
+ */
 const ownStatuses = new Set([404, 405, 406, 409, 410, 412, 414, 416, 431]);
 
-/** Statuses about the gateway or the vendor, also in replies about a customer's own job. */
+/** Statuses about the gateway or the vendor, also in replies about a customer's job. */
 const foreignStatuses = new Set([401, 402, 403, 407, 429]);
 
 /** Whether a vendor may report the failure of a job with this status. */

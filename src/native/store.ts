@@ -8,7 +8,7 @@ import type { TaskUnits } from "../provider/task.ts";
 import type { NativeJobEntity } from "./entity.ts";
 import { firstCredential, type NativeExchange } from "./mount.ts";
 
-/** A stored job, with what its task has. */
+/** A stored job, with data of its task. */
 export type NativeJob = RowOf<
   typeof NativeJobEntity,
   | "task_id"

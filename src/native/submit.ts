@@ -111,7 +111,7 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
   }
 }
 
-/** The model whose version the request names; undefined if it names a configured model, or none. */
+/** The model with the version in the request; undefined if it names a configured model, or none. */
 async function findVersion(
   { mount, route, request, caller, signal }: SubmitExchange,
   { catalogue, versions }: NativeContext,
@@ -268,7 +268,11 @@ interface Callback {
 /** The longest callback id in characters. */
 const idCharsMax = 255;
 
-/** Reads the callback from the vendor's own field, otherwise from headers. @throws GatewayError INVALID_REQUEST */
+/**
+ * Reads the callback from the vendor's field, otherwise from headers.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
 function readCallback(
   { mount, request }: Pick<NativeExchange, "mount" | "request">,
   allowHosts: readonly string[],

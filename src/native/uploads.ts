@@ -1,6 +1,7 @@
 /**
- * Bounds what accounts leave at vendors for free: files share the operator's quota at a vendor, and cost their
- * customer nothing. An account needs money, and has a number of objects and bytes a day (R-MON-16).
+ * Limits the objects that accounts store at vendors for free: files use the operator's quota at a
+ * vendor, and cost their customer nothing. An account needs money, and has a maximum number of
+ * objects and bytes a day (R-MON-16).
  */
 import type { Pool } from "pg";
 import type { UploadLimits } from "../config/config.ts";

@@ -26,7 +26,7 @@ export interface VersionLookup {
   find(request: VersionRequest): Promise<NativeModel | undefined>;
 }
 
-/** Versions that are remembered: a version always belongs to the same model. */
+/** Maximum number of cached versions: a version always belongs to the same model. */
 const rememberedMax = 1_000;
 
 /** Maximum number of models in one lookup. */

@@ -46,7 +46,7 @@ export class LogOutput {
     this.#warn = warn;
   }
 
-  /** Writes whole lines as soon as the output takes them. Never throws. */
+  /** Writes whole lines as soon as the output accepts them. Never throws. */
   write(lines: string): void {
     const bytes = Buffer.from(lines);
     if (this.#isClosed || this.#waitingBytes + bytes.length > this.#waitingMax) {

@@ -68,7 +68,7 @@ const said: ReadonlyMap<string, string> = new Map([
 /** Types whose content may begin like HTML. */
 const mayBePage = /^(?:text\/|image\/svg)/;
 
-/** Text types, always UTF-8: they come from the gateway or from a vendor's JSON. */
+/** Text types, always UTF-8: their source is the gateway or a vendor's JSON. */
 const texts = new Set(["text/plain", "text/csv", "text/vtt"]);
 
 /**

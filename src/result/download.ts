@@ -1,6 +1,6 @@
 /**
  * Downloads a vendor's result. The address comes from a reply and is not trusted: it, and each
- * redirect, must be on the public internet, unless it is the vendor's own origin.
+ * redirect, must be on the public internet, unless it is the vendor's configured origin.
  */
 import {
   resultBytesMax,
@@ -41,7 +41,7 @@ interface DownloadOptions {
   readonly sink: (bytes: Uint8Array) => Promise<void>;
 }
 
-/** The result of one request: a file that went to the sink, or a redirect. */
+/** The result of one request: a file that was written to the sink, or a redirect. */
 type Step = { readonly contentType: string | undefined } | { readonly next: URL };
 
 /** One request of a download. */
@@ -136,7 +136,7 @@ async function askGuarded({ client, url, headers, limits, signal, sink }: Ask): 
   return step;
 }
 
-/** Requests the vendor's own origin, which the operator has configured. */
+/** Requests a URL of the vendor's origin, which the operator has configured. */
 async function askVendor({ url, headers, limits, signal, sink }: Ask): Promise<Step> {
   const { headMs, idleMs } = limits;
   const client = createHttpClient(url.origin, { connectMs: headMs, firstByteMs: headMs, idleMs });

@@ -1,7 +1,10 @@
 /** The tables of result files. */
 import { defineEntity, p } from "@mikro-orm/core";
 
-/** Bytes that are kept once, by their SHA-256. `loose`: a token stopped leading here since the last look. */
+/**
+ * Bytes that are stored once, by their SHA-256. `loose`: a token that referred to them was removed
+ * since the last scan.
+ */
 export const ResultBlobEntity = defineEntity({
   name: "ResultBlobEntity",
   tableName: "result_blob",

@@ -18,7 +18,7 @@ export interface ResultJobsOptions {
 
 /** The jobs of a process. Every node may run them at once. */
 export interface ResultJobs extends PeriodicJobs {
-  /** Removes what has expired, now. Returns how many tokens expired and how many blobs were removed. */
+  /** Removes expired data now. Returns the numbers of expired tokens and removed blobs. */
   expire(): Promise<{ readonly files: number; readonly blobs: number }>;
 }
 
@@ -111,7 +111,7 @@ async function expireFiles(pool: Pool): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** Deletes tokens that expired long ago; those that never became ready, as soon as they expire. */
+/** Deletes tokens that expired long ago; unready ones as soon as they expire. */
 async function forgetFiles(pool: Pool): Promise<number> {
   const { rowCount } = await pool.query(
     `delete from result_file where token = any(array(

@@ -31,7 +31,7 @@ import { type DownloadLimits, download } from "./download.ts";
 /** Options of {@link createResultFiles}. */
 export interface ResultFilesOptions {
   readonly pool: Pool;
-  /** New files go to the first one; files of the others are still found. */
+  /** New files are stored in the first one; files of the others are still found. */
   readonly storages: readonly [ResultStorage, ...ResultStorage[]];
   /** The folder of temporary files. */
   readonly spoolFolder: string;
@@ -84,7 +84,7 @@ async function store(options: ResultFilesOptions, source: ResultSource, about: R
     const url = `${options.publicUrl()}/files/${token}.${kind.extension}`;
     return { token, url, contentType, bytes, sha256, expireTime, seconds };
   } finally {
-    // A job removes later what cannot be removed now.
+    // A job later removes a file that cannot be removed now.
     await spool.discard().catch(() => {});
   }
 }
@@ -241,7 +241,7 @@ export function newToken(): string {
   let token = "";
   while (token.length < tokenChars) {
     for (const byte of randomBytes(tokenChars)) {
-      // 248 is four times 62: the rest would make some letters likelier.
+      // 248 is four times 62: the other values would make some letters likelier.
       if (byte < 248 && token.length < tokenChars) token += letters[byte % 62];
     }
   }

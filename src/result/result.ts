@@ -8,7 +8,9 @@ import type { Readable } from "node:stream";
 export type ResultSource =
   | { readonly bytes: Uint8Array }
   | {
-      /** The address of the file: https and public, unless it is the vendor's own origin. */
+      /**
+       * The address of the file: https and public, unless it is on the vendor's configured origin.
+       */
       readonly url: string;
       /** Request headers. They are not sent to other origins. */
       readonly headers?: Readonly<Record<string, string>>;
@@ -41,7 +43,7 @@ export interface ResultAbout {
 
 /** A file that is durably stored. */
 export interface StoredResult {
-  /** 26 characters that grant access: anyone who has them may read the file. */
+  /** 26 characters that grant access: every client that has them may read the file. */
   readonly token: string;
   /** `{public address}/files/{token}.{extension}`. */
   readonly url: string;
@@ -116,7 +118,7 @@ export type ResultFailureKind =
 /** A file that could not be stored. The message is for the log: it may name hosts, never a query. */
 export class ResultFailure extends Error {
   readonly kind: ResultFailureKind;
-  /** Whether another try would fail in the same way. */
+  /** Whether another attempt would fail in the same way. */
   readonly isFinal: boolean;
 
   constructor(

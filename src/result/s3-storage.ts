@@ -1,7 +1,8 @@
 /**
- * Stores result files in a bucket of S3 or a compatible server. Uses Amazon's own client, which such servers are tested
- * with; the smallest alternative is 0.3 MB instead of 23, but has a single maintainer. The client is loaded at its first
- * use: 38 MB of memory that an installation with a local folder saves.
+ * Stores result files in a bucket of S3 or a compatible server. Uses Amazon's client, with which
+ * such servers are tested; the smallest alternative is 0.3 MB instead of 23, but has a single
+ * maintainer. The client is loaded at its first use, which saves 38 MB of memory in an installation
+ * with a local folder.
  */
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";

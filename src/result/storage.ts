@@ -7,7 +7,7 @@ import { isMissingFile, syncFolder } from "../core/files.ts";
 import type { ByteRange } from "./result.ts";
 import type { Spooled } from "./spool.ts";
 
-/** A store of bytes. Its errors are its own; the caller maps them. */
+/** A store of bytes. Its errors are specific to it; the caller maps them. */
 export interface ResultStorage {
   /** Its name in the database. */
   readonly kind: StorageConfig["kind"];

@@ -19,7 +19,7 @@ export interface TaskJobsOptions {
 
 /** The jobs of a process. Every process may run them. */
 export interface TaskJobs extends PeriodicJobs {
-  /** Deletes tasks that ended longer ago than they are kept, now. Returns how many. */
+  /** Deletes expired tasks now. Returns their number. */
   expire(): Promise<number>;
   /** Counts now. */
   count(): Promise<TaskCounts>;
@@ -34,8 +34,10 @@ const countEveryMs = 15_000;
 /** Number of tasks that one statement deletes: a long statement would delay others. */
 const batch = 1_000;
 
-/** An id begins with its creation time, by the clock of a process that may be wrong; and a task that ran for that long is
- * not old. Events go after their tasks. */
+/**
+ * An id begins with its creation time, by the clock of a process that may be wrong. Also, a task
+ * that ran for that long is not old. Events are deleted after their tasks.
+ */
 const expireSql = `
   delete from task where id in (
     select id from task where id < $1 and finish_time < now() - $2 * interval '1 ms'

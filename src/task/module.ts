@@ -184,7 +184,7 @@ export interface TaskProcessingOptions {
   readonly prices: PriceBook;
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** Called when the end of a task takes an account below its threshold. */
+  /** Called if the end of a task reduces an account below its threshold. */
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
   /** Called when a task has cost more than its account could pay. */
   readonly onLoss: (accountId: string, lossNanos: bigint) => void;

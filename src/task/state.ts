@@ -3,11 +3,11 @@ import { TaskStage, TaskStatus } from "../../gen/uas/task/v1/task_pb.ts";
 
 /**
  * The state of a task:
- * - `queued`: it waits for its turn; no vendor has it.
+ * - `queued`: it waits for a worker; no vendor has it.
  * - `submitting`: the intent to submit is durable; the vendor may have received it.
  * - `submit_unknown`: the vendor was called and did not answer; it may have the task.
  * - `running`: the vendor has it.
- * - `finalizing`: the vendor is done; the result is being fetched.
+ * - `finalizing`: the vendor is done; the result is being downloaded.
  * - `completed`, `failed`, `cancelled`: it has ended, and never changes again.
  */
 export type TaskState = (typeof taskStates)[number];

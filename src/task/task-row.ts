@@ -47,7 +47,7 @@ export interface StoredFileJson {
   readonly sha256: string;
 }
 
-/** The JSON of the column `usage`: what the task was charged by. */
+/** The JSON of the column `usage`: the charged quantities of the task. */
 export interface StoredUsageJson extends RareQuantities {
   readonly inputTokens: number;
   readonly cachedInputTokens: number;

@@ -1,5 +1,6 @@
 /**
- * The one way to change a task: state, money and webhook in one transaction, guarded by the task's fence.
+ * The only way to change a task: state, money and webhook in one transaction, guarded by the task's
+ * fence.
  */
 import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { bareRecord } from "../billing/calls/call-record.ts";
@@ -191,9 +192,9 @@ function statementOf(task: TaskRow, move: Transition): { text: string; values: u
 /**
  * Runs work in a transaction.
  *
- * @param options.isPipelined whether the pool's statements may go out together: then its beginning does with the
- *   first of the work. Default false.
- * @throws what the work throws; nothing of it stays
+ * @param options.isPipelined whether the pool's statements may be sent together: then `begin` is
+ * sent with the first statement of the work. Default false.
+ * @throws the error of the work, after a rollback
  */
 export async function inTransaction<T>(
   pool: Pool,
@@ -228,7 +229,7 @@ const counted: ReadonlySet<string> = new Set<keyof TransitionColumns>([
   "failure_count",
 ]);
 
-/** Whether a transition only gives the lease back with new counts, without a webhook. */
+/** Whether a transition only releases the lease with new counts, without a webhook. */
 export function isReschedule(
   { state, progress: before, callback_url: callbackUrl }: TaskRow,
   { event, progress, set = {}, releaseMs, charge, inSameTransaction }: Transition,

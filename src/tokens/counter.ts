@@ -51,7 +51,7 @@ export interface TokenCounterOptions {
 
 interface PendingCount {
   readonly question: CountQuestion;
-  /** The text, by its hash: its count is remembered. */
+  /** The hash of the text, for the cache of its count. */
   readonly key: string;
   readonly accountId: string;
   readonly resolve: (tokens: number | undefined) => void;
@@ -115,7 +115,10 @@ class ThreadCounter implements TokenCounter {
     });
   }
 
-  /** Whether nothing is counted for the account: after a failure of the thread, or of a text that took too long. */
+  /**
+   * Whether counting is suspended for the account: after a failure of the thread, or of a text that
+   * took too long.
+   */
   #isResting(accountId: string): boolean {
     const failedAt = Math.max(this.#failedAt, this.#slowAt.get(accountId) ?? -Infinity);
     return performance.now() - failedAt < countRestMs;
@@ -228,7 +231,10 @@ class ThreadCounter implements TokenCounter {
     void this.#stop();
   }
 
-  /** Ends a thread whose text takes too long. Its account gets no counts for `countRestMs`; others get a new thread. */
+  /**
+   * Ends a thread whose text takes too long. Its account gets no counts for `countRestMs`; others
+   * get a new thread.
+   */
   #failSlow(reason: string): void {
     const accountId = this.#current?.accountId ?? sharedContext;
     this.#slowAt.set(accountId, performance.now());

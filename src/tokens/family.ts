@@ -36,8 +36,8 @@ export function familyOf(vendorModel: string): Family | undefined {
 }
 
 /**
- * The most tokens of an image with any model but gpt-4o-mini: Qwen takes 16,384 in high resolution; GPT-5.4 and later
- * 10,000 patches, and up to 1.62 tokens for each.
+ * The maximum tokens of an image with any model but gpt-4o-mini: Qwen takes 16,384 in high
+ * resolution; GPT-5.4 and later 10,000 patches, and up to 1.62 tokens for each.
  */
 export const imageTokensMax = 16_400;
 

@@ -94,7 +94,7 @@ export class RequestTokens {
     return this.#withinContext({ bound: this.#measured().expected, isBounded: true });
   }
 
-  /** The longest request, with its reply, that any of the routes takes; Infinity: not known. */
+  /** The longest request, with its reply, that any of the routes accepts; Infinity if unknown. */
   get contextTokens(): number {
     return contextBound(this.#options.routes);
   }
@@ -112,7 +112,7 @@ export class RequestTokens {
     return counted && counted.text > this.contextTokens ? counted.typical : undefined;
   }
 
-  /** Whether the request seems longer than any of the routes takes. */
+  /** Whether the request seems longer than any of the routes accepts. */
   get isOverlong(): boolean {
     const { contextTokens } = this;
     return contextTokens !== Infinity && this.typical > contextTokens;
@@ -125,7 +125,10 @@ export class RequestTokens {
     return media + storedTokens + estimateTokens(Math.max(0, bytes - mediaBytes));
   }
 
-  /** The figure for a vendor that was stopped before it could count: nearly every text takes at most as many. */
+  /**
+   * The number for a vendor that was stopped before it could count: nearly every text has at most
+   * as many tokens.
+   */
   get cautious(): number {
     const { storedTokens = 0 } = this.#options.text;
     return Math.max(this.typical, cautiousTokens(this.#measured()) + storedTokens);
@@ -184,7 +187,7 @@ export class RequestTokens {
     return this.#vendorModels.reduce((most, name) => Math.max(most, imageTokensOf(name)), 0);
   }
 
-  /** A bound with the stored conversation, within the longest input that the routes take. */
+  /** A bound with the stored conversation, within the longest input that the routes accept. */
   #withinContext({ bound, isBounded }: Bound): number {
     const sum = bound + storedBound(this.#options.text);
     const context = this.contextTokens;
@@ -265,14 +268,17 @@ function contextBound(routes: readonly PlannedRoute[]): number {
   return bound === 0 ? Infinity : bound;
 }
 
-/** The bound of what the vendor has stored. A conversation is JSON of unknown text: at most a token for two bytes. */
+/**
+ * The bound of a conversation that the vendor has stored. It is JSON of unknown text: at most a
+ * token for two bytes.
+ */
 export function storedBound({ storedBytes = 0, storedTokens = 0 }: RequestLength): number {
   return Math.ceil(storedBytes / 2) + storedTokens;
 }
 
 /** An upper bound of tokens. */
 interface Bound {
-  /** The upper bound of what has one. */
+  /** The upper bound of the parts that have one. */
   readonly bound: number;
   /**
    * Whether `bound` covers the whole request. False if a medium may fill the whole context of a
@@ -383,9 +389,10 @@ const document = { typicalBytesPerToken: 20, namedTypical: 5_000 };
 const textTokensPerByte = 3 / 4;
 
 /**
- * Audio: vendors take 32 tokens a second at most (Gemini; OpenAI 10, Qwen 25). Typical are 8 kbit/s, 1,333 bytes of base64
- * a second; of a recording given by URL or id, one minute of video. Video, and audio of other formats than recording.ts
- * reads, have no bound: an hour of silence can have a few bytes.
+ * Audio: vendors use 32 tokens a second at most (Gemini; OpenAI 10, Qwen 25). Typical are 8 kbit/s,
+ * 1,333 bytes of base64 a second; for a recording given by URL or id, one minute of video. Video,
+ * and audio of formats that recording.ts does not read, have no bound: an hour of silence can have
+ * a few bytes.
  */
 const recording = { tokensPerSecond: 32, typicalBytesPerToken: 500, namedTypical: 16_000 };
 

@@ -70,8 +70,11 @@ export const scanStatement = {
     order by page.endpoint_id`,
 } as const;
 
-/** SQL: whether a `delivery` is progress that follows the task's last one too soon. That one has ended: of a task, one
- * delivery is under way at a time. The interval counts from its end, for a receiver may get it at any time until then. */
+/**
+ * SQL: whether a `delivery` is progress that follows the task's last one too soon. That one has
+ * ended: a task has one delivery in progress at a time. The interval counts from its end, since a
+ * receiver may get it at any time until then.
+ */
 const isTooSoon = `delivery.kind = 1 and exists (
   select from webhook_event earlier join webhook_delivery sent on sent.id = earlier.id
   where earlier.task_id = delivery.task_id and earlier.kind = 1 and sent.state in (3, 4)
@@ -154,8 +157,10 @@ const recordSql = `
       first_byte_ms = excluded.first_byte_ms, total_ms = excluded.total_ms, answer = excluded.answer
   )`;
 
-/** Records an attempt, by how it counts for the receiver; `neutral` leaves its breaker alone. $15 to $17: id, account,
- * origin of the receiver; $18, of failures: whether it was a probe. */
+/**
+ * Records an attempt, by its effect on the receiver; `neutral` does not change its breaker. $15 to
+ * $17: id, account, origin of the receiver; $18, of failures: whether it was a probe.
+ */
 export const recordStatements = {
   neutral: { name: "webhook_record", text: `with ${recordSql} select false as is_dead` },
   success: {
@@ -191,7 +196,10 @@ export const recordStatements = {
   },
 } as const;
 
-/** Frees deliveries whose lease has expired. Ends are sent again, progress is not: R-HOOK-3 gives it one attempt. */
+/**
+ * Releases deliveries whose lease has expired. Terminal events are sent again, progress is not:
+ * R-HOOK-3 gives it one attempt.
+ */
 const recoverSql = `
   with lost as (
     select id, claim_time, attempts, kind = 2 and series < ${retryPausesMs.length + 1} as is_again
@@ -295,7 +303,7 @@ export function attemptMessage(row: AttemptRow): Attempt {
   });
 }
 
-/** Undefined: the step was not reached, or took less than a millisecond. */
+/** Undefined if the step was not reached, or took less than a millisecond. */
 function stepDuration(ms: number): Duration | undefined {
   return ms === 0 ? undefined : durationFromMs(ms);
 }

@@ -67,7 +67,10 @@ class RunningDispatcher implements Dispatcher {
   readonly #deliverer: Deliverer;
   readonly #notices: Listener;
   readonly #loop: LeaseLoop;
-  /** Receivers that may have something due, with their accounts; one that was served goes to the end. */
+  /**
+   * Receivers that may have due deliveries, with their accounts; a served receiver moves to the
+   * end.
+   */
   readonly #ready = new Map<string, string>();
 
   constructor(options: DispatcherOptions) {
@@ -113,7 +116,10 @@ class RunningDispatcher implements Dispatcher {
     await this.#loop.drained();
   }
 
-  /** Hears at once of deliveries that are due. The next scan finds what was missed while the connection was down. */
+  /**
+   * Receives notifications of due deliveries at once. The next scan finds those that were missed
+   * while the connection was down.
+   */
   #listen(url: DatabaseAddress): Listener {
     return new Listener({
       url,
@@ -130,7 +136,10 @@ class RunningDispatcher implements Dispatcher {
     this.#loop.wake();
   }
 
-  /** Finds what no notice announced: retries, tasks whose earlier delivery has ended, and expired leases. */
+  /**
+   * Finds due deliveries without a notification: retries, tasks whose earlier delivery has ended,
+   * and expired leases.
+   */
   async #scan(): Promise<void> {
     const lost = await recoverLost(this.#pool);
     if (lost.length > 0) this.#failpoint("recover.done");
@@ -150,7 +159,7 @@ class RunningDispatcher implements Dispatcher {
       const plan = this.#slots.plan(this.#ready, performance.now());
       if (plan.size === 0) return;
       const accounts = new Map(this.#ready);
-      // Before the claim: what becomes due from here on is a new notice.
+      // Before the claim: later due deliveries cause another notification.
       for (const endpointId of plan.keys()) this.#ready.delete(endpointId);
       const claimStartMs = performance.now();
       const claimed = await this.#claim(plan, accounts);

@@ -12,7 +12,7 @@ export interface WebhookEvent extends Omit<WebhookPayload, "facts" | "time"> {
   /** Time of the event. Now by default, by the database's clock. */
   readonly time?: Date | undefined;
   readonly accountId: string;
-  /** A UUID. The events of a task go out one by one, in the order they were enqueued. */
+  /** A UUID. The events of a task are sent one by one, in the order in which they were enqueued. */
   readonly taskId: string;
   /** The receiver's address, which `readPublicUrl` accepted. */
   readonly url: string;

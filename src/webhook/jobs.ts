@@ -24,7 +24,7 @@ interface WebhookJobsOptions {
 
 /** The jobs of a process. Every node may run them at once. */
 interface WebhookJobs extends PeriodicJobs {
-  /** Deletes events that are older than they are kept, now. Returns how many. */
+  /** Deletes expired events now. Returns their number. */
   expire(): Promise<number>;
   /** The last count. */
   readonly stats: () => WebhookStats;

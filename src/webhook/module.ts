@@ -63,7 +63,7 @@ export interface SendingOptions {
 /** The sending of a server. */
 export interface WebhookSending {
   start(): Promise<void>;
-  /** Waits for attempts under way, and closes the connections. */
+  /** Waits for attempts in progress, and closes the connections. */
   stop(): Promise<void>;
 }
 

@@ -90,12 +90,14 @@ export function outcomeOf(status: number): AttemptOutcome {
 }
 
 /*
- * The slots of concurrent deliveries. A delivery to a receiver that hangs takes a slot for five seconds, so no receiver
- * and no account gets many. Receivers that failed or are slow share a part of the slots; together with unknown ones they
- * share a larger part; the rest is reserved for receivers that answer. Pure: the caller passes the time.
+ * The slots of concurrent deliveries. A delivery to a receiver that hangs occupies a slot for five
+ * seconds, so no receiver and no account gets many. Receivers that failed or are slow share a part
+ * of the slots; together with unknown ones they share a larger part; the rest is reserved for
+ * receivers that answer. Pure: the caller passes the time.
  *
- * A receiver's own share grows as TCP's window does: one at first, one more for each answer, half after a
- * failure. With a fixed share of 4 and a hundred slots, sixty receivers that hang would still take them all.
+ * A receiver's share grows like TCP's window: one at first, one more for each answer, half after a
+ * failure. With a fixed share of 4 and a hundred slots, sixty receivers that hang would still
+ * occupy all of them.
  */
 
 /** Maximum numbers of concurrent deliveries. */

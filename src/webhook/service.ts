@@ -98,7 +98,7 @@ function createEndpointRpcs({
   };
 }
 
-/** Closes the breaker and lets what waits go now: one that fails again opens it again. */
+/** Closes the breaker and makes waiting deliveries due now. A failure opens it again. */
 async function enable(em: EntityManager, id: string): Promise<EndpointRow> {
   if ((await em.nativeUpdate(WebhookEndpointEntity, { id }, healthy)) === 0) {
     throw noSuchEndpoint();
@@ -216,7 +216,7 @@ function secretMessage(accountId: string, secrets: AccountSecrets): WebhookSecre
 type Rpcs = Pick<WebhookRpcs, "resendDelivery" | "resendFailed" | "sendTestEvent">;
 
 const sql = {
-  /** A pending delivery becomes due now; an ended one begins its schedule anew. */
+  /** A pending delivery becomes due now; an ended one restarts its schedule. */
   resend: `
     with again as (
       update webhook_delivery set state = 1, due = now(), end_time = null, is_urgent = true,

@@ -1,6 +1,6 @@
 /**
- * The dialog that changes the balance of an account: a top-up, a credit or an adjustment. Its reference stays
- * the same while it is open, so that what was sent twice is recorded once.
+ * The dialog that changes the balance of an account: a top-up, a credit or an adjustment. Its
+ * reference stays the same while it is open, so that a repeated request is recorded once.
  */
 import { useMutation } from "@connectrpc/connect-query";
 import { useState } from "react";

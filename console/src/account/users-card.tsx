@@ -1,4 +1,4 @@
-/** The users of an account, and what an operator can do with them. */
+/** The users of an account, and the operator's actions on them. */
 import { createClient } from "@connectrpc/connect";
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";

@@ -11,7 +11,7 @@ import { FilterField } from "../ui/filter-bar.tsx";
 import { Badge } from "../ui/show.tsx";
 import type { Column } from "../ui/table.tsx";
 
-/** The most accounts whose names are fetched; older ones are shown by their id. */
+/** Maximum number of accounts whose names are fetched; older ones are shown by their id. */
 const namesMax = 1_000;
 
 /** The names of accounts by their id; for operators. @param isOn whether to fetch them */

@@ -110,7 +110,9 @@ function AccountList() {
   );
 }
 
-/** The most accounts whose balances are fetched; later ones show theirs on their page only. */
+/**
+ * Maximum number of accounts whose balances are fetched; later ones show theirs on their page only.
+ */
 const balancesMax = 1_000;
 
 /** The balances of all accounts of the list by their id, in one request. */

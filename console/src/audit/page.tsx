@@ -1,4 +1,4 @@
-/** The audit log: what operators did. */
+/** The audit log: actions of operators. */
 import { useInfiniteQuery, useQuery } from "@connectrpc/connect-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { ShieldCheck } from "lucide-react";
@@ -286,7 +286,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || value === "";
 }
 
-/** The most users whose names are fetched; others are shown by their id. */
+/** Maximum number of users whose names are fetched; others are shown by their id. */
 const usersMax = 1_000;
 
 const userPrefix = "user ";

@@ -14,7 +14,7 @@ import { Badge } from "../ui/show.tsx";
 /** Refresh interval of the balance. */
 const refreshMs = 30_000;
 
-/** The balance of the own account. */
+/** The balance of the user's account. */
 export function useBalance() {
   const accountId = useAccountId();
   return useQuery(

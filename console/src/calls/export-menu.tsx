@@ -1,4 +1,4 @@
-/** Exports of the call log: what the filters show, as a file. */
+/** Exports of the call log: the filtered calls, as a file. */
 import { createClient } from "@connectrpc/connect";
 import { Download } from "lucide-react";
 import { ExportFormat } from "../../../gen/uas/billing/v1/call_pb.ts";

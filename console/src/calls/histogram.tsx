@@ -18,7 +18,7 @@ import { filterOf } from "./filters.tsx";
 /** The most bars that are fetched. */
 const barsMax = 60;
 
-/** The height of the drawing, in its own units. */
+/** The height of the drawing, in its units. */
 const height = 40;
 
 /** Succeeded and failed calls over the range. Default range: the last 24 hours. */

@@ -9,7 +9,7 @@ import { stored } from "./preferences.ts";
 
 export type { Texts } from "../text/en.ts";
 
-/** The languages, by their BCP 47 tag, each by its own name. */
+/** The languages by their BCP 47 tag, each with its native name. */
 export const languages = { en: "English", zh: "简体中文" } as const;
 
 export type Language = keyof typeof languages;

@@ -30,7 +30,7 @@ export function createQueries(onSignedOut: () => void): QueryClient {
   });
 }
 
-/** Retries only what a retry can change. */
+/** Whether a retry can succeed. */
 function mayRetry(count: number, error: unknown): boolean {
   const { code } = ConnectError.from(error);
   return count < 2 && (code === Code.Unavailable || code === Code.Unknown);

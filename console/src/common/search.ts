@@ -75,11 +75,11 @@ export const rangeNames = Object.keys(ranges) as readonly RangeName[];
 
 const range = z.enum(rangeNames);
 
-/** A time span of the user's own, in place of a range. */
+/** A time span that the user chooses, in place of a range. */
 const span = {
   /** Its start: a day, or a minute of one, as clocks of the zone show it. */
   from: spelled(wallTime),
-  /** Its end, which is not in it. */
+  /** Its end, exclusive. */
   to: spelled(wallTime),
   /** The zone of all times of the page, an IANA name. The browser's by default. */
   zone: spelled(zoneOf),
@@ -180,7 +180,7 @@ export const figureNames = ["revenue", "vendorCost", "attempts", "loss", "margin
 
 export type FigureName = (typeof figureNames)[number];
 
-/** Reads what the finance page shows. */
+/** Reads the search of the finance page. */
 export const readFinanceSearch = searchReader({
   range,
   figure: z.enum(figureNames),
@@ -190,7 +190,10 @@ export const readFinanceSearch = searchReader({
 
 export type FinanceSearch = ReturnType<typeof readFinanceSearch>;
 
-/** Reads what the usage page shows. Its span has whole days, both ends included; a span with one end is dropped. */
+/**
+ * Reads the search of the usage page. Its span has whole days, both ends included; a span with one
+ * end is dropped.
+ */
 export function readUsageSearch(raw: Raw): UsageSearch {
   const { from, to, ...search } = readUsage(raw);
   const first = from?.slice(0, 10);
@@ -236,10 +239,10 @@ export const readAllDeliverySearch = searchReader({ ...deliveryMembers, account:
 
 export type AllDeliverySearch = ReturnType<typeof readAllDeliverySearch>;
 
-/** Reads the model that is chosen, or whose details are open. */
+/** Reads the selected model, or the model whose details are open. */
 export const readModelSearch = searchReader({ model: text });
 
-/** Reads how the list of keys is opened; `create`: with the form for a new key. */
+/** Reads the search of the list of keys; `create`: opens the form for a new key. */
 export const readKeySearch = searchReader({ create: z.literal(true) });
 
 /** Reads which accounts are listed; `q`: a part of the name, or an account id. */

@@ -71,7 +71,7 @@ function isLimit(limit: string): boolean {
   return limit.trim() === "" || (parseUsd(limit) ?? 0n) > 0n;
 }
 
-/** Creates a key, or changes the one that is given. */
+/** Creates a key, or changes the given one. */
 export function EditDialog({
   apiKey,
   onClose,

@@ -1,4 +1,4 @@
-/** API keys: the list, and everything that can be done with them. */
+/** API keys: the list and its actions. */
 import { useMutation } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";

@@ -16,7 +16,7 @@ import { ChoiceMenu } from "../ui/menu.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { Brand, Navigation, SmallNavigation } from "./navigation.tsx";
 
-/** The layout, once it is known who is signed in. */
+/** The layout, once the signed-in user is known. */
 export function Layout() {
   const { data, error, refetch } = useSessionQuery();
   if (data !== undefined) return <SignedInLayout />;

@@ -1,4 +1,4 @@
-/** Models: what can be called and what it costs. */
+/** Models: the callable models and their prices. */
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Boxes } from "lucide-react";
 import { useState } from "react";

@@ -31,7 +31,10 @@ interface FirstCallState {
 /** The filter of successful calls: after one, the first steps are done. */
 const answered = { outcome: CallOutcome.SUCCEEDED, statusMin: 200, statusMax: 299 };
 
-/** Fetches what {@link FirstCall} shows, so that the page can wait for it and does not move when it arrives. */
+/**
+ * Fetches the data of {@link FirstCall}, so that the page can wait for it and does not move when it
+ * arrives.
+ */
 export function useFirstCall(): FirstCallState {
   const accountId = useAccountId();
   const { data, error } = useQuery(
@@ -68,7 +71,7 @@ function useParts(accountId: string) {
   };
 }
 
-/** Shows how to make the first call, until one succeeds. */
+/** Shows instructions for the first call, until one succeeds. */
 export function FirstCall() {
   const accountId = useAccountId();
   const [isDone, setDone] = useState(false);

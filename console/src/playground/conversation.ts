@@ -98,7 +98,7 @@ export function bodyOf(request: object): string {
   return JSON.stringify(request, undefined, 2);
 }
 
-/** The same request to look at: each image is cut to its beginning. */
+/** The same request for display: each image is cut to its beginning. */
 export function abbreviated(request: ChatRequest): ChatRequest {
   return { ...request, messages: request.messages.map(shortMessage) };
 }

@@ -17,7 +17,7 @@ import {
   toolOf,
 } from "./tool-definition.ts";
 
-/** The list of tools, with what adds, edits and removes one. */
+/** The list of tools, with buttons to add, edit and remove one. */
 export function ToolsCard({
   tools,
   onChange,
@@ -103,7 +103,7 @@ function ToolDialog({
 }: {
   /** The tool that is edited; undefined for a new one. */
   tool: FunctionTool | undefined;
-  /** The other tools, whose names are taken. */
+  /** The other tools, whose names cannot be used. */
   others: readonly FunctionTool[];
   onClose: () => void;
   onSave: (tool: FunctionTool) => void;

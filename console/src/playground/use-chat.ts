@@ -5,7 +5,7 @@ import { messageOf, noReply, type Reply, runChat, withChunk } from "./chat.ts";
 import type { ChatRequest, Message } from "./conversation.ts";
 import { usePlaygroundKey } from "./use-key.ts";
 
-/** A message, with what is not sent back to the model. */
+/** A message, with data that is not sent back to the model. */
 export interface Turn {
   readonly message: Message;
   /** The reasoning before the message. Empty: none. */

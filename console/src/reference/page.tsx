@@ -1,4 +1,4 @@
-/** The API reference: every endpoint of this gateway, from its own `/openapi.json`. */
+/** The API reference: every endpoint of this gateway, from its `/openapi.json`. */
 import { useQuery } from "@tanstack/react-query";
 import { FileJson } from "lucide-react";
 import { useState } from "react";

@@ -10,7 +10,7 @@ import { useDone } from "../ui/form.tsx";
 import { Badge, ErrorNote } from "../ui/show.tsx";
 import { agoColumn, type Column, Table } from "../ui/table.tsx";
 
-/** The own sessions, with buttons that end one or all others. */
+/** The user's sessions, with buttons that end one or all others. */
 export function SessionsCard() {
   const { settings: text } = useText();
   const { data, error } = useQuery(SessionService.method.listSessions, {});

@@ -1,11 +1,11 @@
-/** A sign-in method of the settings: what it is, what is set, and the dialog that changes it. */
+/** A sign-in method of the settings: its description, its value, and the dialog that changes it. */
 import { type ReactNode, useState } from "react";
 import { useText } from "../common/language.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { Badge } from "../ui/show.tsx";
 
-/** Shows what is set, and opens `dialog`, which exists only while it is open. */
+/** Shows the current value, and opens `dialog`, which exists only while it is open. */
 export function MethodCard({
   title,
   hint,

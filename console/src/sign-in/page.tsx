@@ -1,6 +1,6 @@
 /**
- * Signing in: by a code by SMS, by e-mail address and password, or by a one-time link, whose token is after the `#`, which
- * browsers do not send.
+ * Sign-in: with a code by SMS, with e-mail address and password, or with a one-time link. The token
+ * of a link is after the `#`, which browsers do not send.
  */
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";

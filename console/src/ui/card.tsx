@@ -119,7 +119,7 @@ export function Facts({ rows }: { rows: readonly (readonly [ReactNode, ReactNode
   );
 }
 
-/** An empty state: what would be here, and how to get it. */
+/** An empty state: the missing content, and how to get it. */
 export function Empty({
   icon,
   title,

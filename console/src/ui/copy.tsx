@@ -24,7 +24,7 @@ function copyBySelection(text: string): boolean {
   (document.querySelector("[role=dialog]") ?? document.body).append(area);
   try {
     area.select();
-    // Deprecated, but the only way that works without TLS.
+    // Deprecated, but the only method that works without TLS.
     return document.execCommand("copy");
   } catch {
     return false;

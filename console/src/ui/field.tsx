@@ -117,7 +117,7 @@ function useFrame({ label, isLabelHidden = false, hint, error }: FieldOwn): {
   };
 }
 
-/** The browser's own select, which every phone and screen reader handles. */
+/** The browser's select element, which every phone and screen reader supports. */
 export function SelectField<Value extends string>({
   label,
   isLabelHidden = false,

@@ -135,7 +135,8 @@ export function FilterField({
 }) {
   const { common } = useText();
   const [{ typed, of }, setTyped] = useState({ typed: value, of: value });
-  // If the address changed in another way, by clearing all filters or by going back, that value is shown.
+  // If the address changed in another way, by clearing all filters or by going back, that value is
+  // shown.
   const text = (of === value ? typed : value).trim();
   const next = text === "" ? undefined : read(text);
   const isWrong = text !== "" && next === undefined;
@@ -191,7 +192,7 @@ export function isFound(search: string, ...texts: readonly string[]): boolean {
   return texts.some((text) => text.toLowerCase().includes(wanted));
 }
 
-/** A choice of a time zone: the browser's own, UTC, or any other. */
+/** A choice of a time zone: the browser's, UTC, or any other. */
 export function ZoneFilter({
   zone,
   onChoose,

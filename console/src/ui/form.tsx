@@ -1,4 +1,4 @@
-/** Forms: on a page, in a dialog, and what follows when one is sent. */
+/** Forms: on a page or in a dialog, and the steps after a submit. */
 import { useQueryClient } from "@tanstack/react-query";
 import { type ComponentProps, useId, useState } from "react";
 import { useText } from "../common/language.tsx";

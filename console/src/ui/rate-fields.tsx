@@ -73,7 +73,7 @@ export function waitForm(wait: Duration | undefined): string {
   return wait === undefined ? "" : String(durationMs(wait) / 1_000);
 }
 
-/** Whether a text is a wait that the contract takes, or empty. */
+/** Whether a text is empty, or a wait that the contract accepts. */
 export function isWait(typed: string): boolean {
   const text = typed.trim();
   return text === "" || (/^\d{1,2}(\.\d{1,3})?$/.test(text) && Number(text) <= waitSecondsMax);

@@ -1,4 +1,4 @@
-/** Toasts: what was just done, shown in the corner for a few seconds. */
+/** Toasts: the result of an action, shown in the corner for a few seconds. */
 import { Toast as Base } from "@base-ui/react/toast";
 import { X } from "lucide-react";
 import type { ReactNode } from "react";

@@ -1,4 +1,4 @@
-/** The metrics of usage: how they are read from the sums, shown and exported. */
+/** The metrics of usage: computed from the sums, shown and exported. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { UsageTotals } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";

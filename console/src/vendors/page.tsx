@@ -101,7 +101,7 @@ function VendorCard({ vendor, routes }: { vendor: VendorState; routes: Routes })
 /** The routes of a vendor, then its credentials; `undefined` while they are loaded. */
 type Routes = readonly RouteHealth[] | undefined;
 
-/** The attempts of a vendor: each one counts at its route, and once more at its credential. */
+/** The attempts of a vendor: each counts for its route and for its credential. */
 function attemptsOf(routes: Routes) {
   const own = (routes ?? []).filter(({ model }) => model !== "");
   const sum = (countOf: (route: RouteHealth) => number): number =>
@@ -116,7 +116,7 @@ function attemptsOf(routes: Routes) {
 const failingPart = 0.5;
 const unsteadyPart = 0.02;
 
-/** By its attempts, not by its calls: those that other vendors took over have failed here. */
+/** By its attempts, not by its calls: calls that another vendor answered have failed here. */
 function Health({ routes }: { routes: Routes }) {
   const { vendors: text } = useText();
   if (routes === undefined) return null;

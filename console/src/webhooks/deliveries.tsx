@@ -14,7 +14,7 @@ import { FilterBar, FilterField, FilterSelect } from "../ui/filter-bar.tsx";
 import { useDone } from "../ui/form.tsx";
 import { DeliveryList, DeliverySheet, states } from "./delivery.tsx";
 
-/** The deliveries of the own account, with the filters in the address. */
+/** The deliveries of the user's account, with the filters in the address. */
 export function Deliveries() {
   const search = useSearch({ from: "/inside/webhooks" });
   const navigate = useNavigate({ from: "/webhooks" });

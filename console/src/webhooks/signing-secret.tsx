@@ -1,6 +1,6 @@
 /**
  * The signing secret of webhooks: masked until a code by SMS shows it, rotated and promoted the
- * same way, and how endpoints verify signatures with it.
+ * same way, with instructions for endpoints to verify signatures.
  */
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";

@@ -49,7 +49,10 @@ export interface CodeRequest extends CodeBinding {
   /** Whether it is for a session, or a browser that has signed in with this number before. Codes for strangers, for known
    * browsers and for sessions count apart. */
   readonly isKnown: boolean;
-  /** False: nothing is sent and no code will match, but everything looks and counts as if one had been sent. */
+  /**
+   * If false, nothing is sent and no code will match, but everything looks and counts as if one had
+   * been sent.
+   */
   readonly isWanted: boolean;
   /** Whether to wait for the SMS provider, and to fail if it fails. */
   readonly isAwaited: boolean;
@@ -101,7 +104,7 @@ interface CodesOptions {
   /** Most codes per day, over all recipients. */
   readonly dailyMax: number;
   readonly observer: CodeObserver;
-  /** Logs what the operator must act on. */
+  /** Logs problems that the operator must fix. */
   readonly alarm: (message: string, fields: object) => void;
 }
 

@@ -23,9 +23,10 @@ export interface Attempt {
 /** The attempts of all processes. */
 export interface Failures {
   /**
-   * Counts an attempt as failed before it is checked, so that concurrent attempts cannot escape the count.
+   * Counts an attempt as failed before it is checked, so that concurrent attempts cannot escape the
+   * count.
    *
-   * @returns takes the failure back after a successful attempt
+   * @returns removes the failure after a successful attempt
    * @throws GatewayError RATE_LIMIT_EXCEEDED after too many failures
    */
   begin(attempt: Attempt): Promise<() => Promise<void>>;

@@ -214,7 +214,10 @@ function browserOf(visit: BrowserSession): string {
   return digestToken(token).toString("hex");
 }
 
-/** Checks the second factor. SMS alone is not enough for operators, since phone numbers can be taken over. */
+/**
+ * Checks the second factor. SMS alone is not enough for operators, since phone numbers can be
+ * stolen.
+ */
 async function requireSecond(
   room: SignInRoom,
   user: UserRow,

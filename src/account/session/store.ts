@@ -76,7 +76,7 @@ export interface Sessions {
     sessionId: string,
     also: (em: EntityManager, userId: string) => Promise<void>,
   ): Promise<void>;
-  /** Ends all sessions of a user but one. Returns how many. */
+  /** Ends all sessions of a user but one. Returns their number. */
   endOthers(userId: string, sessionId: string | undefined): Promise<number>;
 }
 

@@ -77,7 +77,7 @@ export function signAliyun(
   return { path: `${path}?${queryText}`, headers: { ...signed, authorization } };
 }
 
-/** Percent-encoding of RFC 3986, which encodes more characters than JavaScript's own. */
+/** Percent-encoding of RFC 3986, which encodes more characters than JavaScript does. */
 function encode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

@@ -52,7 +52,7 @@ export function createSmsPoster(address: string): SmsPoster {
         const reply = await client.send(request);
         return { status: reply.status, body: readJson(await reply.body.whole(answerBytesMax)) };
       } catch (cause) {
-        // Only the kind of failure is kept: library messages may repeat what was sent.
+        // Only the kind of failure is kept: library messages may repeat the request.
         const kind = cause instanceof HttpFailure ? cause.kind : "unreadable answer";
         throw new SmsFailure(`the SMS provider did not answer: ${kind}`);
       }

@@ -50,8 +50,8 @@ function createConsoleSms(show: (message: string) => void): Sms {
 }
 
 /**
- * A server of the operator's own. Each message is a JSON POST, and any 2xx status means that the server will send
- * it.
+ * A server of the operator. Each message is a JSON POST, and any 2xx status means that the server
+ * will send it.
  */
 function createHttpSms({ url, token }: HttpSmsConfig): Sms {
   const poster = createSmsPoster(url);

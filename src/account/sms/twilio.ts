@@ -1,6 +1,6 @@
 /**
- * Sends codes with Twilio Verify. Codes are ours, so the service needs "custom verification code"
- * switched on.
+ * Sends codes with Twilio Verify. The gateway generates the codes, so the service needs "custom
+ * verification code" switched on.
  */
 import type { TwilioSmsConfig } from "../../config/config.ts";
 import type { Sms } from "./provider.ts";

@@ -5,7 +5,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 const charsMin = 10;
 const charsMax = 256;
 
-/** Argon2id with OWASP's parameters: 19 MiB, 2 passes, parallelism 1; 33 ms on our machine. */
+/** Argon2id with OWASP's parameters: 19 MiB, 2 passes, parallelism 1; 33 ms on the test machine. */
 const cost = { memory: 19_456, passes: 2, parallelism: 1 } as const;
 
 const saltBytes = 16;

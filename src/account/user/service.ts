@@ -1,4 +1,4 @@
-/** The RPCs of users: their own credentials, their authenticator, and what operators manage. */
+/** The RPCs of users: their credentials, their authenticator, and the management by operators. */
 import { type FieldMask, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
@@ -186,7 +186,7 @@ function badEmail(message: string): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "email" });
 }
 
-/** Name of an operator's own account. */
+/** Name of an operator's account. */
 const operatorAccount = "operator";
 
 /** Creates the RPCs. @param accountExists whether an account exists */
@@ -309,7 +309,7 @@ function createTotpRpcs(room: SignInRoom): Pick<Rpcs, "startTotp" | "confirmTotp
   };
 }
 
-/** The session as a source of codes: strangers who try to sign in do not count against it. */
+/** The session as a source of codes: failures of strangers do not count against it. */
 function sessionFrom(context: RpcContext) {
   const { ipAddress } = requireBrowserSession(context);
   return { ipAddress, knownAs: `session ${requireSession(context).sessionId}` };

@@ -15,7 +15,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** The user and the database: what initdb makes by itself. */
+/** The user and the database that initdb creates. */
 export const embeddedUser = "postgres";
 
 /**

@@ -213,7 +213,11 @@ class Keeper {
     }
   }
 
-  /** Returns whether the server answers; false: it has ended. @throws if it takes too long */
+  /**
+   * Returns whether the server answers; false if it has ended.
+   *
+   * @throws if it takes too long
+   */
   async #untilAnswering(child: ChildProcess, listen: Listen, deadlineMs: number): Promise<boolean> {
     while (isRunning(child)) {
       if ((await probe(listen)) === "answers") return true;
@@ -275,7 +279,9 @@ class Keeper {
   }
 }
 
-/** Whether a server takes connections, listens only (it starts, stops or is paused), or is not there. */
+/**
+ * Whether a server accepts connections, only listens (it starts, stops or is paused), or is absent.
+ */
 async function probe(listen: Listen): Promise<"answers" | "listens" | "silent"> {
   const client = new Client({
     connectionString: listenUrl(listen),

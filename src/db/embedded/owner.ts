@@ -47,7 +47,11 @@ export async function ownFolder(folder: string): Promise<OwnedFolder> {
   );
 }
 
-/** Becomes the owner of a folder, unless another process is. @throws if the folder takes no socket */
+/**
+ * Becomes the owner of a folder, unless another process owns it.
+ *
+ * @throws if no socket can be created in the folder
+ */
 export async function claimFolder(folder: string): Promise<OwnedFolder | ForeignFolder> {
   const path = socketPath(folder);
   for (let tries = 0; tries < triesMax; tries++) {
@@ -106,7 +110,10 @@ async function askOwner(path: string): Promise<string | undefined> {
   return promise;
 }
 
-/** Removes the socket of a dead owner. Another process may have put its own in that place meanwhile: that is put back. */
+/**
+ * Removes the socket of a dead owner. Another process may have created a new socket there
+ * meanwhile: that one is restored.
+ */
 async function removeDead(path: string): Promise<void> {
   const aside = `${path}~`;
   try {

@@ -204,7 +204,7 @@ async function runInitdb(site: Site, fresh: string): Promise<void> {
   const args = ["-D", fresh, "-U", embeddedUser, "-E", "UTF8", "--locale=C"];
   if (site.testing) args.push("--no-sync");
   if (site.sockets) {
-    // The folder's rights decide who comes near the socket; the network has no way in.
+    // The folder's permissions protect the socket; the network has no access.
     args.push("--auth-local=trust", "--auth-host=reject");
   } else {
     loopbackPassword(site.folder);
@@ -222,7 +222,7 @@ async function runInitdb(site: Site, fresh: string): Promise<void> {
   }
 }
 
-/** Only what a program needs to run: our environment holds secrets. */
+/** Only the variables that a program needs to run: the full environment contains secrets. */
 function environment(): NodeJS.ProcessEnv {
   const names = ["PATH", "TMPDIR", "TEMP", "TMP", "SystemRoot"];
   const kept = names.map((name) => [name, process.env[name]] as const);

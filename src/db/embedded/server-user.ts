@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 
 /** The way to start a program so that PostgreSQL accepts its user. */
 export interface RunAs {
-  /** The command and the arguments before the program's own. Empty: the program itself. */
+  /** The command and the arguments before the program. Empty if the program is called directly. */
   readonly prefix: readonly string[];
   /** The user and group to change to; empty: stay. */
   readonly ids: Pick<SpawnOptions, "uid" | "gid">;

@@ -17,8 +17,8 @@ const rooms = [
 ];
 
 /**
- * Creates everything. The functions are those of `src/db/sql/` as they are now, as long as nothing is released:
- * see "The database" in CONTRIBUTING.md for what the first release changes.
+ * Creates everything. The functions are the current ones of `src/db/sql/` until the first release:
+ * see "The database" in CONTRIBUTING.md for the change with that release.
  */
 export class Baseline0001 extends Migration {
   override up(): void {

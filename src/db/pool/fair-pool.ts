@@ -69,7 +69,7 @@ export function makeFair(pool: Pool, waitMs: number = waitMsDefault): FairPool {
   pool.on("release", (_, client) => {
     const account = accounts.get(client);
     accounts.delete(client);
-    // The event comes before the connection is free.
+    // The event is emitted before the connection is free.
     if (account !== undefined) queueMicrotask(() => semaphore.release(account));
   });
   pool.connect = ((callback?: Callback) =>

@@ -1,4 +1,7 @@
-/** A semaphore whose waiters have a queue per account. The accounts take turns, and none has more than its share. */
+/**
+ * A semaphore with one queue of waiters per account. The accounts take turns, and none has more
+ * than its share.
+ */
 
 /** Options of an {@link FairSemaphore}. */
 interface FairSemaphoreOptions {

@@ -18,7 +18,7 @@ const answerTimeoutMs = 2_000;
 /** Maximum time for an orderly close. */
 const endTimeoutMs = 500;
 
-/** Somebody who listens on a channel. */
+/** A listener on a channel. */
 export interface ChannelListener {
   /** The channel: a plain name, because the statement contains it without quotes. */
   readonly channel: string;
@@ -42,7 +42,7 @@ export class ListeningConnection {
   #unused = new AbortController();
   /** The open connection; undefined if there is none. */
   #client: Client | undefined;
-  /** Resolves when the last statement is answered: the driver takes one at a time. */
+  /** Resolves when the last statement is answered: the driver runs one at a time. */
   #answered: Promise<unknown> = Promise.resolve();
   /** Ends the connection that is there now. */
   #endNow: () => void = () => {};
@@ -144,7 +144,7 @@ export class ListeningConnection {
   }
 }
 
-/** A client whose connection broke before it was open never ends by its own account. */
+/** A client whose connection broke before it was open never emits its end. */
 async function end(client: Client): Promise<void> {
   const late = new AbortController();
   const pause = delay(endTimeoutMs, undefined, { signal: late.signal }).catch(() => {});

@@ -1,4 +1,4 @@
-/** Opens pools of connections, whose statements have limits. */
+/** Opens pools of connections with time limits for their statements. */
 import { Pool } from "pg";
 import { DatabaseClient, type DatabaseClientConfig } from "./client.ts";
 import { makeFair } from "./fair-pool.ts";
@@ -35,8 +35,8 @@ interface Limits {
 }
 
 /**
- * Callers get 503 within a second if the database is lost or the rows are locked (R-MON-7). Jobs have time, and repeat what
- * failed; the longest of their statements read a whole table.
+ * Callers get 503 within a second if the database is unreachable or the rows are locked (R-MON-7).
+ * Jobs have time, and repeat failed work; the longest of their statements read a whole table.
  */
 const limits: Readonly<Record<PoolUsers, Limits>> = {
   callers: { connectMs: 900, lockMs: 900, statementMs: 10_000, silenceMs: 600 },
@@ -47,8 +47,8 @@ const limits: Readonly<Record<PoolUsers, Limits>> = {
 const graceMs = 5_000;
 
 /**
- * The settings of the connections of a pool. The server ends statements that take too long, and drops a gateway that vanished
- * from the network, with its locks.
+ * The settings of a pool's connections. The server ends statements that take too long. It also
+ * drops a gateway that vanished from the network, with its locks.
  */
 export function connectionSettings(server: DatabaseServer, users: PoolUsers): DatabaseClientConfig {
   const { connectMs, lockMs, statementMs } = limits[users];

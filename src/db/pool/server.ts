@@ -1,10 +1,16 @@
-/** The PostgreSQL server of `DATABASE_URL`. Failover is the work of what the address leads to, such as HAProxy. */
+/**
+ * The PostgreSQL server of `DATABASE_URL`. Failover is the task of the server behind that address,
+ * such as HAProxy.
+ */
 import { Client } from "pg";
 import { databaseAddressProblem } from "../../core/database-address.ts";
 import { DatabaseClient, type DatabaseClientConfig, serverName } from "./client.ts";
 import { ListeningConnection } from "./listening-connection.ts";
 
-/** The address of a database, or its server, whose users share the connection on which they listen. */
+/**
+ * The address of a database, or a server object. Users of the same server object share the
+ * connection that listens.
+ */
 export type DatabaseAddress = string | DatabaseServer;
 
 /**
@@ -22,7 +28,7 @@ export class DatabaseServer {
   readonly url: string;
   /** Host and port, for people. */
   readonly name: string;
-  /** The connection on which this process hears notifications; listeners open it. */
+  /** The connection on which this process receives notifications; listeners open it. */
   readonly listening = new ListeningConnection((config) => this.createClient(config));
 
   constructor(url: string) {

@@ -24,7 +24,7 @@ export function transact<Result>(
   database: MikroORM | Pool,
   work: (transaction: never) => Promise<Result>,
 ): Promise<Result> {
-  // The overloads pair the database with what the work gets.
+  // The overloads pair the database with the argument of the work.
   if ("em" in database)
     return transactThrough(database, work as (em: EntityManager) => Promise<Result>);
   return transactOn(database, work as (client: PoolClient) => Promise<Result>);

@@ -126,7 +126,8 @@ declare
   v_seq bigint;
   v_key uuid;
 begin
-  -- PL/pgSQL prepares each expression again for each batch (5,000 instructions): the statements compute what they can.
+  -- PL/pgSQL prepares each expression again for each batch (5,000 instructions), so the statements
+  -- compute as much as possible.
   loop
     select b.available, b.held, b.available + b.held, b.low_below, b.budget_time, cardinality(p_hold_ids),
         case when cardinality(p_hold_keys) = 1 then p_hold_keys[1] end,
@@ -169,7 +170,8 @@ begin
         v_checkpointed, v_costs, v_vendors
       from ended;
     if not v_is_whole then
-      -- Others have ended too, or they come in another order: what belongs to each that has ended now.
+      -- Other holds have ended too, or the order differs: selects the values of the holds that have
+      -- ended now.
       select array_agg(s.cost order by e.n), array_agg(s.vendor order by e.n)
         into v_costs, v_vendors
         from unnest(v_ids) with ordinality as e(id, n)
@@ -177,7 +179,7 @@ begin
             from unnest(p_settle_ids, p_settle_costs, p_vendor_costs) as s(id, cost, vendor)
             where s.id = e.id limit 1) s;
     end if;
-    -- A loop, for a query of these takes longer to start than a hundred turns.
+    -- A loop, because a query takes longer to start than a hundred iterations.
     v_balance := v_before;
     v_balances := v_costs;
     for i in 1..v_count loop

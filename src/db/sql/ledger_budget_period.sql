@@ -1,7 +1,8 @@
--- The day (period 1), week (2) or month (3) of a time zone that a moment belongs to. Weeks begin on Monday.
+-- The day (period 1), week (2) or month (3) of a time zone to which a moment belongs. Weeks begin
+-- on Monday.
 --
--- Where clocks go back at midnight, midnight happens twice, and PostgreSQL means the second one: the hour
--- before it still belongs to the period before.
+-- If clocks go back at midnight, midnight happens twice, and PostgreSQL means the second one: the
+-- hour before it still belongs to the earlier period.
 --
 -- Locks: none.
 create or replace function ledger_budget_period(

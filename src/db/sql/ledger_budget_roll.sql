@@ -1,10 +1,10 @@
--- Begins the periods of an account's budgets that are due, and returns the time that the batch counts with.
--- No job does this: a budget of an idle account simply stays behind until its next call.
+-- Begins the due periods of an account's budgets, and returns the time with which the batch counts.
+-- No job does this: a budget of an idle account keeps its old period until the next call.
 --
--- p_since: the time of the batch before (balance.budget_time). Time never goes back, even if the clock of
--- the database does: else a hold could be counted in a period that it does not belong to.
+-- p_since: the time of the batch before (balance.budget_time). The returned time never decreases,
+-- even if the clock of the database does: otherwise a hold could be counted in a wrong period.
 --
--- Locks: the budgets; the caller holds the account's balance row.
+-- Locks: the budgets; the caller has locked the account's balance row.
 create or replace function ledger_budget_roll(p_account uuid, p_since timestamptz)
 returns timestamptz
 language plpgsql

@@ -1,12 +1,12 @@
--- Sets the budgets of a key or an account (p_owner is the account itself) to exactly these; none removes
--- them. They are in force for the next hold, in every process.
+-- Sets the budgets of a key or an account (p_owner is the account itself) to exactly these; an
+-- empty list removes them. They apply from the next hold on, in every process.
 --
--- A new budget counts what its period has cost so far (usage_hour) and what is held now. A budget whose
--- amount changes keeps its count, one whose time zone changes counts anew. What it has reached already is
--- not reported.
+-- A new budget counts the cost of its period so far (usage_hour) and the open holds. A budget with
+-- a changed amount keeps its count; one with a changed time zone counts anew. Thresholds that it
+-- has already reached are not reported.
 --
--- Locks, in this order: the account's balance row; its open holds; its budgets. SQL, because the first
--- count and the holds that follow must see one state of the balance.
+-- Locks, in this order: the account's balance row; its open holds; its budgets. SQL, because the
+-- first count and the holds that follow must see one state of the balance.
 create or replace function ledger_budget_set(
   p_account uuid, p_owner uuid, p_periods smallint[], p_amounts bigint[], p_zones text[]
 ) returns void

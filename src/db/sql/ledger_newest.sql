@@ -5,7 +5,7 @@ create or replace function ledger_newest(p_newest uuid, p_ids uuid[]) returns uu
 language plpgsql immutable
 as $$
 begin
-  -- Ids come nearly in their order: the last one is nearly always the newest.
+  -- Ids arrive nearly in their order: the last one is nearly always the newest.
   if p_ids[cardinality(p_ids)] >= all(p_ids) then
     return greatest(p_newest, p_ids[cardinality(p_ids)]);
   end if;

@@ -1,10 +1,10 @@
 -- Books a redeem code on an account, once.
 --
--- Verdicts: booked; replayed (this account redeemed it before); unknown; taken (by another account);
--- revoked; expired; full (the balance would not fit).
+-- Verdicts: booked; replayed (this account redeemed it before); unknown; taken (by another
+-- account); revoked; expired; full (the balance would not fit).
 --
--- Locks, in this order: the code, the account's balance row. Nobody who holds a balance row waits for a
--- code. SQL, because code and booking must change together.
+-- Locks, in this order: the code, the account's balance row. No function waits for a code while it
+-- holds the lock of a balance row. SQL, because code and booking must change together.
 create or replace function ledger_redeem(
   p_account uuid, p_hash bytea, p_txn uuid,
   out verdict text, out id uuid, out kind smallint, out amount bigint, out available bigint,

@@ -1,4 +1,4 @@
--- Sum of amounts. PostgreSQL's own sum of bigint is numeric, whose arithmetic takes ten times as long.
+-- Sum of amounts. PostgreSQL's sum of bigint is numeric, whose arithmetic takes ten times as long.
 --
 -- Overflow is an error, as everywhere with bigint.
 create or replace aggregate ledger_sum(bigint) (

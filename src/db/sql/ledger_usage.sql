@@ -1,11 +1,12 @@
 -- Adds the call records of a batch of ledger_apply to the hourly sums (usage_hour).
 --
--- p_kinds: what records have in common. p_sums: for each kind nine numbers, which its records add up to: the
--- hour (hours since 1970; all records of a kind are of the same one), how many they are, input, cached
--- input, cache write, output and reasoning tokens, cost, vendor's cost. Adding up the written rows took
--- twice as long.
+-- p_kinds: the common parts of records. p_sums: for each kind the sums of its records, nine
+-- numbers: the hour (hours since 1970; the same for all records of a kind), the number of records,
+-- input, cached input, cache write, output and reasoning tokens, cost, vendor's cost. Adding up the
+-- written rows took twice as long.
 --
--- Locks: the rows of usage_hour in the order of their keys; the caller holds the account's balance row.
+-- Locks: the rows of usage_hour in the order of their keys; the caller has locked the account's
+-- balance row.
 create or replace function ledger_usage(p_account uuid, p_kinds call[], p_sums bigint[]) returns void
 language plpgsql
 set plan_cache_mode = force_generic_plan

@@ -1,10 +1,11 @@
--- Books what a vendor charged for a call that had ended already, once. The customer pays nothing for it.
+-- Books a vendor's charge for a call that had already ended, once. The customer does not pay for
+-- it.
 --
--- Verdicts: booked; replayed (a vendor's cost of the call is booked already); unknown (no such hold, or
--- it is open: its settlement will bring the cost).
+-- Verdicts: booked; replayed (a vendor's cost of the call is booked already); unknown (no such
+-- hold, or it is open: its settlement will contain the cost).
 --
--- Locks, in this order: the account's balance row, under which no one else settles the call. SQL,
--- because check and entries must see one state.
+-- Locks, in this order: the account's balance row, under which no other function settles the call.
+-- SQL, because check and entries must see one state.
 create or replace function ledger_vendor_late(
   p_account uuid, p_call uuid, p_cost bigint,
   out verdict text
@@ -22,7 +23,8 @@ declare
 begin
   perform from balance b where b.account_id = p_account for update;
   v_seq := nextval('ledger_entry_seq');
-  -- The call cost the customer nothing. It costs us something now: that is a charge, and stays in the ledger.
+  -- The call was free for the customer. It now has a cost for the operator: that is a charge, and
+  -- stays in the ledger.
   with released as (
     delete from released_hold r where r.account_id = p_account and r.id = p_call and p_cost > 0
       returning r.id, r.held, r.key_id, r.steps

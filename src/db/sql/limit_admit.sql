@@ -84,8 +84,9 @@ begin
     v_requests := v_requests || v_row.requests;
     v_tokens := v_tokens || v_row.tokens;
   end loop;
-  -- After the locks: what others have counted is of no later slice, unless the clock was set back. Then it counts as if
-  -- it were of now, for the window must not stand still until the clock is there again.
+  -- Read after the locks. The stored slice cannot be later than this one, unless the clock was set
+  -- back. Then it counts as the current slice, so that the window continues before the clock
+  -- reaches that time again.
   v_now := extract(epoch from clock_timestamp());
   slice := floor(v_now / 5)::bigint;
   for v_s in 1..v_n loop

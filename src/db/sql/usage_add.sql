@@ -1,7 +1,8 @@
--- Adds to the hourly sums of usage_hour: one row of p_rows for each account, hour, key, model and vendor.
+-- Adds to the hourly sums of usage_hour: one row of p_rows for each account, hour, key, model and
+-- vendor.
 --
--- Locks: the rows of usage_hour in the order of their keys, because records of refused calls come
--- without the lock of their account.
+-- Locks: the rows of usage_hour in the order of their keys, because records of refused calls are
+-- written without the lock of their account.
 create or replace function usage_add(p_rows usage_hour[]) returns void
 language plpgsql
 set plan_cache_mode = force_generic_plan

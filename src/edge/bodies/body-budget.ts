@@ -1,7 +1,7 @@
 /**
- * Counts the bytes of request bodies that have begun and are not complete (R-AUTH-7): one budget for each key, one for the
- * process. Every edge reads bodies through it, so that uploads that never end cannot take all memory. Node's
- * `requestTimeout` ends them.
+ * Counts the bytes of incomplete request bodies (R-AUTH-7): one budget for each key, one for the
+ * process. Every edge reads bodies through it, so that uploads that never end cannot fill the
+ * memory. Node's `requestTimeout` ends them.
  */
 import type { Caller } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -100,10 +100,12 @@ export class ArrivingBody {
 }
 
 /**
- * Checks how much a caller sends in one body or message: callers that are not identified get little memory, on any edge.
+ * Checks the size of one body or message: callers that are not identified get little memory, on any
+ * edge.
  *
- * @param bytes those received so far, or those announced
- * @throws GatewayError REQUEST_TOO_LARGE for an anonymous caller with more than {@link anonymousMessageBytesMax}
+ * @param bytes received so far, or announced
+ * @throws GatewayError REQUEST_TOO_LARGE for an anonymous caller with more than {@link
+ * anonymousMessageBytesMax}
  */
 export function checkBodySize(bytes: number, caller: Caller | undefined): void {
   if (caller?.kind !== "anonymous" || bytes <= anonymousMessageBytesMax) return;

@@ -19,7 +19,7 @@ export function limitRest(request: IncomingMessage): void {
   request.on("data", onData);
 }
 
-/** Drops the rest of a body. Resolves to whether it ended, and was not too long. */
+/** Drops the rest of a body. Resolves to whether it ended, and was short enough. */
 export function discardBody(request: IncomingMessage): Promise<boolean> {
   if (request.complete) return Promise.resolve(true);
   if (request.destroyed) return Promise.resolve(false);

@@ -13,7 +13,7 @@ import { echoRequestId, notAllowed, prepareScope, readWith } from "./scope.ts";
 const url = "/callbacks/:token";
 const method = "POST";
 
-/** Registers the callback route in its own scope. */
+/** Registers the callback route in a separate scope. */
 export async function registerCallbacks(
   scope: FastifyInstance,
   { callbacks, ...options }: FacadeOptions,

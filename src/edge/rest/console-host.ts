@@ -7,7 +7,7 @@ import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Upgrades } from "./http-server.ts";
 
-/** Routes of the console: its pages and RPCs, and what browsers request without being asked to. */
+/** Routes of the console: its pages and RPCs, and the paths that browsers request automatically. */
 const consoleRoute = /^\/(?:console(?:\/.*)?|favicon\.ico)?$/;
 
 /** Probes answer on every host, because balancers choose one. */

@@ -25,7 +25,7 @@ const headersAlways = [
 ] as const;
 
 /**
- * Prepares a scope that refuses, before anything else, requests that do not come from the console's own pages.
+ * Prepares a scope that first refuses requests that do not come from the console's pages.
  *
  * @returns creates the context values of a request, with its browser session
  */

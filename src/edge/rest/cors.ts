@@ -8,7 +8,7 @@ import type { FastifyInstance } from "fastify";
 /** How long browsers cache a preflight: the maximum that Chrome accepts. */
 const maxAgeSeconds = 7_200;
 
-/** The console's own pages have cookies: no other page calls below this path. */
+/** The console's pages have cookies: no other page calls below this path. */
 const consolePath = /^\/console(?:\/|$|\?)/;
 
 /**

@@ -66,7 +66,11 @@ export class DirectPaths {
     this.#deps = deps;
   }
 
-  /** Adds a route, if its path names it alone. @param others all routes of the listener */
+  /**
+   * Adds a route, if its path belongs to no other route.
+   *
+   * @param others all routes of the listener
+   */
   add(route: RestRoute, options: RestRouteOptions, others: readonly RestRoute[]): void {
     const isPlain = route.route.method === "POST" && !/[:*]/.test(route.url);
     const alike = others.filter(({ url }) => url === route.url);
@@ -91,7 +95,11 @@ export class DirectPaths {
   }
 }
 
-/** Registers a direct route of the contract. @returns what its requests are served with */
+/**
+ * Registers a direct route of the contract.
+ *
+ * @returns the options for its requests
+ */
 export function registerDirect(
   scope: FastifyInstance,
   route: RestRoute,

@@ -1,6 +1,6 @@
 /**
- * `/files/{token}.{extension}`: serves result files. The token is the credential, so no API key is needed and the
- * token is never logged. Files are sent as attachments, under their own name.
+ * `/files/{token}.{extension}`: serves result files. The token is the credential, so no API key is
+ * needed and the token is never logged. Files are sent as attachments, with a file name.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
@@ -26,7 +26,7 @@ const headersAlways: Readonly<Record<string, string>> = {
 const url = "/files/:name";
 const methods = ["GET", "HEAD"];
 
-/** Registers the file route in its own scope. */
+/** Registers the file route in a separate scope. */
 export async function registerFiles(scope: FastifyInstance, options: FacadeOptions): Promise<void> {
   prepareScope(scope, { ...options, dialect: Dialect.PLATFORM });
   scope.addHook("onRequest", async (request, reply) => {
@@ -100,7 +100,7 @@ async function serveFile(
     .header("content-disposition", `attachment; filename="${nameOf(file)}"`);
   if (range) reply.header("content-range", `bytes ${start}-${end}/${file.bytes}`);
   if (body === undefined) return reply.send();
-  // A client that takes no data for so long is gone, but still occupies a file descriptor.
+  // A client that reads no data for so long is gone, but still occupies a file descriptor.
   reply.raw.setTimeout(resultReaderIdleMs, () => reply.raw.destroy());
   reply.raw.on("close", () => body.destroy());
   return reply.send(body);

@@ -1,6 +1,7 @@
 /**
- * The HTTP server of the public listener: what Node.js leaves open or answers without a body of ours. Limits of time, requests
- * that violate HTTP, `Expect`, and clients that close their sending side only.
+ * The HTTP server of the public listener. It handles what Node.js leaves open or answers without a
+ * body: time limits, requests that violate HTTP, `Expect`, and clients that close their sending
+ * side only.
  */
 import {
   createServer,
@@ -35,7 +36,7 @@ const keepAliveMs = 72_000;
 /** Interval between checks of the time limits. */
 const checkMs = 1_000;
 
-/** Browsers use https for a year once they have seen it. */
+/** Browsers use https for a year once they have received it. */
 const onlyHttps = "max-age=31536000";
 
 /** The HTTP server's side of WebSockets. */
@@ -73,7 +74,7 @@ export function createHttpServer(
     requestTimeout: requestMs,
     keepAliveTimeout: keepAliveMs,
     connectionsCheckingInterval: checkMs,
-    // Node's own check answers without a body.
+    // Node's check answers without a body.
     requireHostHeader: false,
     shouldUpgradeCallback: (request: IncomingMessage) => upgrades.accepts(request),
   };
@@ -124,7 +125,7 @@ export const halfClosed = "halfClosed";
 /** Pauses between probes in milliseconds; the last one is repeated. */
 const probePauses: readonly number[] = [50, 1_000, 10_000];
 
-/** Sends something that the client passes over: an interim reply, or in a stream what fills silence there. */
+/** Sends bytes that the client ignores: an interim reply, or filler in a stream. */
 function probe(socket: Socket, [pauseMs = 0, ...later]: readonly number[]): void {
   const response = runningOn(socket);
   if (socket.destroyed || response === undefined || response.writableEnded) return;

@@ -18,7 +18,7 @@ export function refuseMissingKey(metrics: FacadeOptions["metrics"]): GatewayErro
   return missingKey();
 }
 
-/** The request whose key is refused. */
+/** The request with the refused key. */
 interface KeyRefusal {
   readonly onRefusedKey: OnRefusedKey | undefined;
   readonly requestId: string;

@@ -1,7 +1,7 @@
 /**
- * Native vendor APIs: everything below a prefix is passed to NativeService unchanged, body and path. Each prefix
- * has its own scope, because Fastify's usual handling breaks vendors' clients: it refuses empty JSON bodies,
- * decodes parameters, and reads a colon as the start of a parameter.
+ * Native vendor APIs: everything below a prefix is passed to NativeService unchanged, body and
+ * path. Each prefix has a separate scope, because Fastify's usual handling breaks vendors' clients:
+ * it refuses empty JSON bodies, decodes parameters, and reads a colon as the start of a parameter.
  */
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance } from "fastify";
@@ -82,7 +82,8 @@ function linkOf({ method, url = "" }: IncomingMessage, { prefix }: NativePrefix)
 }
 
 /**
- * The key from the platform's three places, then from the vendor's own; the first present one decides (R-AUTH-1).
+ * The key from the platform's three places, then from the vendor's; the first present one decides
+ * (R-AUTH-1).
  */
 function keyIn(request: IncomingMessage, { keyForms }: NativePrefix): PresentedKey {
   const { headers, url = "" } = request;

@@ -1,4 +1,6 @@
-/** Serves the built pages of the console under `/console`, from memory: no path is ever looked up on a disk. */
+/**
+ * Serves the built pages of the console under `/console` from memory: no request reads the disk.
+ */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
 /** One file of the built pages. */
@@ -12,9 +14,11 @@ export interface PageFile {
 /** The built pages: files by their path below `/console/`, `index.html` among them. */
 export type Pages = ReadonlyMap<string, PageFile>;
 
-/** The sources that the pages may use. No inline scripts or styles, nothing from other origins, and no frames of other
- * sites. Images may be `blob:` addresses: those that the playground was given. `api`: the origin of the API, whose
- * replies and result files the pages show. */
+/**
+ * The sources that the pages may use. No inline scripts or styles, nothing from other origins, and
+ * no frames of other sites. Images may be `blob:` addresses, for files that the user adds in the
+ * playground. `api`: the origin of the API, whose replies and result files the pages show.
+ */
 function securityPolicy(api: string): string {
   const data = api === "" ? "'self'" : `'self' ${api}`;
   return [

@@ -86,7 +86,7 @@ export function readWireRequest(
   return { dialect, path, query, headers, body, alwaysStream, platformAliases, compact };
 }
 
-/** A body that came in several pieces. */
+/** Joins a body that arrived in several pieces. */
 function joined(pieces: readonly Buffer[]): Buffer {
   const body = joinAndFree(pieces);
   countMemory(body);
@@ -127,7 +127,7 @@ export async function readBody(
     let first: Buffer | undefined;
     let others: Buffer[] | undefined;
     let size = 0;
-    // The listeners stay: taking four away costs more than that they see the request's own end.
+    // The listeners stay: removing four costs more than their calls at the request's end.
     let isOver = false;
     const refuse = (error: GatewayError): void => {
       isOver = true;
@@ -236,7 +236,7 @@ async function* piecesOf(
   }
 }
 
-/** A reply whose head, with its length, and body are known. */
+/** A reply with known head, length and body. */
 interface KnownReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -244,8 +244,9 @@ interface KnownReply {
 }
 
 /**
- * Sends a reply while the request's body still arrives, then drops the rest of a short body. Of a long one the gateway
- * reads no more: after a moment, in which the client reads the reply, it ends the connection. Never rejects.
+ * Sends a reply while the request's body still arrives, then drops the rest of a short body. A long
+ * body is not read further: after a pause in which the client reads the reply, the connection is
+ * closed. Never rejects.
  */
 export async function replyBeforeBodyEnds(
   request: IncomingMessage,

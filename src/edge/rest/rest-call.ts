@@ -142,7 +142,11 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
     return headerText(this.#request.headers["idempotency-key"]);
   }
 
-  /** The caller whose account is charged. @throws TypeError on a route that allows callers without a key */
+  /**
+   * The caller whose account is charged.
+   *
+   * @throws TypeError on a route that allows callers without a key
+   */
   get keyCaller(): KeyCaller {
     if (this.caller?.kind === "key") return this.caller;
     throw new TypeError("a route without a key has no account to charge");
@@ -204,7 +208,11 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
     return this.#writer?.write(out);
   }
 
-  /** Adds the headers of every response. @param headers made for this response alone */
+  /**
+   * Adds the headers of every response.
+   *
+   * @param headers an object for this response alone
+   */
   #added(headers: Record<string, string>): Record<string, string> {
     for (const name of this.#route.requestIdHeaders) headers[name] = this.requestId;
     return this.#headers === undefined ? headers : Object.assign(headers, this.#headers);

@@ -14,15 +14,15 @@ export interface RestRoute {
   readonly whenHeader: string | undefined;
   /** A query parameter that must be `true` on a GET for this route; `undefined` for any request. */
   readonly whenQuery: string | undefined;
-  /** The request field that receives the rest of the path; `undefined` for none. */
+  /** The request field that receives the rest of the path; undefined if there is none. */
   readonly restField: string | undefined;
   /** The text after that field in the path; usually empty. */
   readonly restSuffix: string;
 }
 
 /**
- * Prefixes of paths that are served under a second prefix, too. SDKs differ in whether they add `/v1` to their base
- * address: with it in both places, their requests arrive under `/v1/v1` (R-TXT-6).
+ * Prefixes of paths that are also served under a second prefix. SDKs differ in whether they add
+ * `/v1` to their base address: if both contain it, their requests arrive under `/v1/v1` (R-TXT-6).
  */
 const prefixAliases = [{ prefix: "/v1/", alias: "/v1/v1/" }] as const;
 

@@ -1,4 +1,4 @@
-/** Converts JSON fields to the request of an RPC. Errors use the caller's own spelling of a field. */
+/** Converts JSON fields to the request of an RPC. Errors use the caller's spelling of a field. */
 import {
   fromJson,
   ScalarType,
@@ -24,7 +24,7 @@ export function readInput(method: DescMethod, fields: JsonObject) {
   }
 }
 
-/** The first field that is invalid on its own. */
+/** The first field that is invalid by itself. */
 function wrongIn(input: DescMessage, fields: JsonObject): readonly [name: string, rule: string] {
   for (const [name, value] of Object.entries(fields)) {
     try {

@@ -46,7 +46,7 @@ declare module "fastify" {
   }
 }
 
-/** Registers a dialect's routes in their own scope. */
+/** Registers a dialect's routes in a separate scope. */
 export async function registerScope(scope: FastifyInstance, options: ScopeOptions): Promise<void> {
   prepareScope(scope, options);
   scope.addContentTypeParser("application/json", readWith(options.bodies));
@@ -204,8 +204,8 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * The error for WebSocket clients. They take 426 as "use HTTP instead" at once; any other status they retry for
- * seconds.
+ * The error for WebSocket clients. They interpret 426 as "use HTTP instead" at once; any other
+ * status they retry for seconds.
  */
 function noWebSocket(allow: string): GatewayError {
   const message = `WebSockets are not served here: send the request by ${allow}, and have its reply streamed by \`"stream": true\``;

@@ -186,7 +186,10 @@ function readJsonBody(
   return record;
 }
 
-/** Checks the names and types that the contract's own JSON reader would report without naming the member. */
+/**
+ * Checks the names and types that the contract's JSON reader would report without naming the
+ * member.
+ */
 function checkMembers(record: JsonRecord, fields: readonly DescField[], path: string): void {
   const known = new Map(
     fields.flatMap((each) => [

@@ -1,6 +1,9 @@
-/** Endpoints of other APIs that SDKs call and this gateway does not serve, each with what serves instead. */
+/**
+ * Endpoints of other APIs that SDKs call and this gateway does not serve, each with its
+ * replacement.
+ */
 
-/** Paths, and advice on what to use in their place. */
+/** Paths, and advice about their replacement. */
 interface Unserved {
   /** Matches the path without its query. */
   readonly path: RegExp;

@@ -1,6 +1,6 @@
 /**
- * Decides by the headers of an RPC who calls and whether it may, before a byte of its message is read, decompressed or
- * parsed (R-AUTH-7).
+ * Identifies the caller of an RPC by its headers and checks its access, before a byte of its
+ * message is read, decompressed or parsed (R-AUTH-7).
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { getOption, type DescMethod } from "@bufbuild/protobuf";

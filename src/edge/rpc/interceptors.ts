@@ -94,8 +94,8 @@ export function isUnreadable(message: string): boolean {
 }
 
 /**
- * Replaces the messages of a response in place: each call has its own response object, and a copy would create
- * headers that are never read.
+ * Replaces the messages of a response in place: each call has a separate response object, and a
+ * copy would create headers that are never read.
  */
 export function withMessage(
   response: StreamResponse,
@@ -121,8 +121,9 @@ export function createAccess(checkAccess: CheckAccess): Interceptor {
 const hearMs = 1_000;
 
 /**
- * Ends a stream whose reader has disconnected. Connect's Node.js adapter would not: it waits forever for the closed
- * connection to drain, and the call behind the stream would never be settled.
+ * Ends a stream whose reader has disconnected. Connect's Node.js adapter would not: it waits
+ * without end for the closed connection to drain, and the call behind the stream would never be
+ * settled.
  */
 export const cancelOnDisconnect: Interceptor = (next) => async (request) => {
   const response = await next(request);

@@ -37,7 +37,7 @@ export interface PlainAnswer {
 export interface InternalListener {
   /** Its address, for example `http://127.0.0.1:8081`. */
   readonly url: string;
-  /** Asks clients of HTTP/1.1 to connect anew after their next reply. */
+  /** Requests clients of HTTP/1.1 to reconnect after their next reply. */
   announceStop(): void;
   /** Accepts no new connections; resolves when the last one has ended. */
   close(): Promise<void>;
@@ -138,13 +138,14 @@ function createHttp2(handler: ReturnType<typeof createHandler>, headMs: number) 
 function createHttp1(handler: RequestListener, headMs: number): HttpServer {
   const times = { headersTimeout: headMs, requestTimeout: requestMs };
   const limits = { maxHeaderSize: headerBytesMax, ...times };
-  // Node's own check of hosts answers without a body.
+  // Node's check of hosts answers without a body.
   const options = { ...limits, connectionsCheckingInterval: 1_000, requireHostHeader: false };
   const server = createHttpServer(options, handler);
   // The code that reads the message sends "100 Continue", once its caller is identified.
   server.on("checkContinue", handler);
   server.on("clientError", clientErrorListener(malformedRpc));
-  // Its connections come from another server. Node checks the limits of time of servers that listen, and of no others.
+  // Its connections come from another server. Node checks the time limits of listening servers
+  // only.
   server.emit("listening");
   return server;
 }
@@ -161,7 +162,8 @@ function createHandler(options: InternalListenerOptions) {
     const type = request.headers["content-type"] ?? "";
     const problem = hostProblem(request);
     if (problem !== undefined) return refuseHost(request, response, problem);
-    // Its end is in trailers, which HTTP/1.1 loses with the connection: clients take a cut reply for a whole one.
+    // Its end is in trailers, which HTTP/1.1 loses with the connection: clients would accept a
+    // truncated reply as complete.
     if (request.httpVersionMajor === 1 && isGrpc(type)) return refuseRpc(response, grpcOverHttp1);
     if (rpc !== undefined) return void rpc(request, response);
     if (isGrpc(type)) return refuseGrpc(response, type);

@@ -128,7 +128,7 @@ async function* readRequest(
     body.close();
     stop({ done: true, value: undefined });
   });
-  // A request that is destroyed takes its connection, and so its reply, with it.
+  // Destroying the request would close its connection, and lose the reply.
   const pieces = request.iterator({ destroyOnReturn: false });
   try {
     checkBodySize(Number(announced ?? 0), caller);
@@ -154,7 +154,7 @@ async function* readRequest(
   }
 }
 
-/** A client that disconnects before its message has ended is no failure of ours. */
+/** A client that disconnects before its message has ended is not a failure of the gateway. */
 function cutOff(cause: unknown): GatewayError {
   const text = "The request ended before its message did; send it again";
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { cause });

@@ -1,5 +1,5 @@
 /**
- * Reads the messages of clients: requests for responses, without what belongs to the connection.
+ * Reads the messages of clients: requests for responses, without the members for the connection.
  */
 import { invalid } from "../../core/validation.ts";
 import {
@@ -15,7 +15,7 @@ import {
 
 /** A request of a connection. */
 export interface SocketRequest {
-  /** The stream whose requests are served one after the other. Empty: the unnamed one. */
+  /** The stream whose requests are served in sequence; empty for the unnamed one. */
   readonly streamId: string;
   /** Whether the model is called. If not, the request only becomes the beginning of a later one. */
   readonly isGenerated: boolean;

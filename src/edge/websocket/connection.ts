@@ -91,7 +91,7 @@ export class SocketConnection {
     webSocket.on("close", this.#onClose);
     // The close event that follows carries the details.
     webSocket.on("error", () => {});
-    // Before the socket's own listener, which may complete the message.
+    // Before the socket's listener, which may complete the message.
     request.socket.prependListener("data", this.#onBytes);
   }
 
@@ -99,7 +99,10 @@ export class SocketConnection {
     return this.#parts.caller.keyId;
   }
 
-  /** Checks that the peer is there, the key is good, and the connection is not too old. Never rejects. */
+  /**
+   * Checks that the peer is alive, the key is valid, and the connection is not too old. Never
+   * rejects.
+   */
   async check(nowMs: number): Promise<void> {
     const { webSocket, request, requestId } = this.#parts;
     if (!this.#isAlive) {
@@ -146,7 +149,7 @@ export class SocketConnection {
     );
   }
 
-  /** Cancels what runs, then ends it. */
+  /** Cancels running requests, then ends the connection. */
   stop(reason: unknown): void {
     this.announceStop(false);
     this.#cancel(reason);
@@ -313,14 +316,17 @@ export class SocketConnection {
     this.#isAlive = true;
   };
 
-  /** Counts what arrives until the library has a complete message of it. It limits the length and the fragments of one. */
+  /**
+   * Counts received bytes until the library has a complete message. Limits the length and the
+   * fragments of a message.
+   */
   readonly #onBytes = (piece: Buffer): void => {
     try {
       this.#arriving.keep(piece.length);
     } catch (error) {
       this.#sendError(toGatewayError(error), "");
       this.#close(codes.tryLater, "the message is not accepted");
-      // The library would keep all that still comes, until the client answers the close.
+      // The library would otherwise buffer all further data until the client answers the close.
       this.#parts.webSocket.pause();
     }
   };

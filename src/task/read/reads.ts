@@ -148,7 +148,7 @@ interface Poll {
   readonly signal: AbortSignal;
 }
 
-/** Limits how many polls and watches of an account wait at once. */
+/** Limits the number of an account's concurrent polls and watches. */
 export class WaitSlots {
   readonly #byAccount = new Map<string, number>();
 

@@ -157,7 +157,7 @@ export function baseSchema({ type, maxOutputTokens }: ModelConfig): JsonObject |
   return type === ModelType.TEXT ? paramsSchema(textForm(maxOutputTokens)) : undefined;
 }
 
-/** The member of a submit that takes the parameters of each type. */
+/** The member of a submit that contains the parameters of each type. */
 export const paramsFields = {
   [ModelType.TEXT]: "textParams",
   [ModelType.IMAGE]: "imageParams",

@@ -71,8 +71,8 @@ export const shape: Members = {
 };
 
 /**
- * The JSON Schema of a form. It is closed: unknown members are refused, and `extra`, which goes to the vendor unchanged,
- * may not repeat a known one.
+ * The JSON Schema of a form. It is closed: unknown members are refused, and `extra`, which is sent
+ * to the vendor unchanged, may not repeat a known one.
  */
 export function paramsSchema({
   title,

@@ -16,12 +16,16 @@ import { snakeCase } from "./members.ts";
 /** The task parameters of a model. */
 export interface TaskModel {
   readonly model: ModelConfig;
-  /** The member of a submit that takes the parameters, for example `imageParams`. */
+  /** The member of a submit that contains the parameters, for example `imageParams`. */
   readonly field: (typeof paramsFields)[keyof typeof paramsFields];
   readonly schema: JsonObject;
   /** Parameters that the schema accepts. */
   readonly example: JsonObject;
-  /** Checks parameters and gives them their canonical names. @throws GatewayError INVALID_REQUEST */
+  /**
+   * Checks parameters and converts them to their canonical names.
+   *
+   * @throws GatewayError INVALID_REQUEST
+   */
   readonly read: (params: JsonObject) => JsonObject;
   /** The most that a task with these parameters can be charged for. */
   readonly units: (params: JsonObject) => MaxUsage;

@@ -1,6 +1,6 @@
 /**
- * Accepts tasks: the row and the hold in one statement. A task has this one hold: running it, also as a text
- * generation, places no other, and its end settles this one (R-TSK-6).
+ * Accepts tasks: the row and the hold in one statement. A task has this one hold: running it, also
+ * as a text generation, places no other, and its end settles it (R-TSK-6).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError, type Pool, type PoolClient } from "pg";
@@ -153,7 +153,7 @@ export function createSubmit(options: SubmitOptions): Submit {
   return async (read, submitter, own = {}) => {
     const onLate = ({ task, replayed }: Submitted): void => {
       if (replayed) return;
-      // A client that repeats it finds it by its callback id, and may have done so already.
+      // A client that repeats it finds it by its callback id, and may already have done so.
       if (read.callbackId === null) onUnknown?.(task);
       else onAccepted?.(task);
     };
@@ -176,7 +176,10 @@ interface Asked {
   readonly own: SubmitOverrides;
   /** Whether the client was refused meanwhile. */
   readonly isRefused: () => boolean;
-  /** Told of a task whose acceptance got no answer: its client is refused, and it may come into being all the same. */
+  /**
+   * Called with a task whose acceptance got no answer: its client is refused, but the task may
+   * still be created.
+   */
   readonly onLost: (id: string) => void;
 }
 
@@ -244,7 +247,7 @@ async function onConnection<T>(
     refuseLate(isRefused);
     return await work(client);
   } catch (error) {
-    // After a refusal the connection is as good as before.
+    // After a refusal the connection is still usable.
     if (!isRefusal(error) && !(error instanceof GatewayError)) failure = error as Error;
     throw error;
   } finally {

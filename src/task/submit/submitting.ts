@@ -48,7 +48,8 @@ export class SubmitSteps {
     const placed = isSame ? work.task : await this.#work.transition(work, { set });
     if (placed === undefined) return this.#work.requeueUnsent(work);
     const task = await this.#work.withParams({ ...work, task: placed });
-    // Not after a pause of this process, when another one may be submitting already; nor while it stops.
+    // Not after a pause of this process, because another one may already be submitting; nor while
+    // it stops.
     if (work.lease.isSafe() && !work.signal.aborted) return this.#submit({ ...work, task });
     await this.#work.requeueUnsent(work);
   }
@@ -190,7 +191,9 @@ export class SubmitSteps {
     await this.#work.fail(work, { code, message: lostMessage, set });
   }
 
-  /** Continues a task with its vendor's answer. While the database does not take it, it stays in memory. */
+  /**
+   * Continues a task with its vendor's answer, which stays in memory until the database accepts it.
+   */
   async accept(work: Work, submitted: Submitted): Promise<void> {
     const { vendorTaskId } = submitted;
     const set = {
@@ -264,7 +267,7 @@ export class SubmitSteps {
     const isAwaited = work.isAwaited === true || (isTemporary && fault === undefined);
     const on = { ...work, hasFailed, isAwaited };
     if (canRetryElsewhere && (await this.#tryNextRoute(on, task.failure_count))) return;
-    // A fault that the operator must fix may take days: the client gets an error before that.
+    // A fault that the operator must fix may take days: the client gets an error earlier.
     const leftMs = isAwaited ? Number.POSITIVE_INFINITY : this.#faultLeftMs(task);
     if (hasFailed || leftMs <= 0) return this.#work.fail(work, { code: faultCode(code), message });
     // Retried without a limit: the deadline ends it.

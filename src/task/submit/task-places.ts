@@ -12,7 +12,10 @@ import type { TaskRow } from "../task-row.ts";
 
 type PlacedTask = Pick<TaskRow, "type" | "vendor" | "vendor_model" | "credential">;
 
-/** The places of tasks. Without a routing every task has its vendor's first credential. */
+/**
+ * Chooses the vendor and credential of tasks. Without a routing every task has its vendor's first
+ * credential.
+ */
 export class TaskPlaces {
   readonly #routing: JobRouting | undefined;
 

@@ -13,7 +13,7 @@ import { summaryColumns, type TaskRow, type WholeTask } from "../task-row.ts";
 export interface CancelOptions extends TransitionOptions {
   readonly pool: Pool;
   readonly store: TaskStore;
-  /** Whether a task that was given to a vendor can be stopped there. */
+  /** Whether a submitted task can be stopped at its vendor. */
   readonly canStop: (task: TaskRow) => boolean;
   /**
    * Called after a cancel was requested: the process that runs the task may react at once. Does
@@ -69,7 +69,7 @@ async function cancelQueued(
   return ended;
 }
 
-/** Without a lease the task is due at once; a leased one is checked when its lease is given back. */
+/** Without a lease the task is due at once; a leased one is checked when its lease is released. */
 const requestCancelSql = `
   update task set cancel_requested = true,
     next_time = case when lease_until is null then clock_timestamp() else next_time end

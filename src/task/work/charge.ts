@@ -1,4 +1,4 @@
-/** Computes what a task costs, and builds its call record. Pure. */
+/** Computes the cost of a task, and builds its call record. Pure. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CancelBilling } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -118,7 +118,10 @@ export function chargeOf(task: WholeTask, ended: Ended): TaskCharge {
   return { costNanos, usage, record, implausible };
 }
 
-/** The usage with the images and seconds that its hold covers: what records and tasks show is what is charged. */
+/**
+ * The usage with the images and seconds that its hold covers: records and tasks show the charged
+ * quantities.
+ */
 function chargedPart(
   usage: StoredUsageJson,
   costOf: (usage: StoredUsageJson) => bigint,

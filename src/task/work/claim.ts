@@ -23,7 +23,7 @@ export interface TaskRoute {
 interface QueuedClaimOptions {
   /** By model key: only tasks of these models are claimed. */
   readonly routes: ReadonlyMap<string, readonly TaskRoute[]>;
-  /** Chooses among routes that can take a task of a model. */
+  /** Chooses among routes that can run a task of a model. */
   readonly choose: (model: string, usable: readonly TaskRoute[]) => TaskRoute | undefined;
   /** Maximum number of concurrent tasks at a vendor; undefined for no limit. */
   readonly vendorMax: (vendor: string) => number | undefined;
@@ -47,7 +47,10 @@ interface QueuedClaim {
   readonly after: string;
 }
 
-/** The connection broke around the commit of a claim: it may have taken place. The cause is the driver's error. */
+/**
+ * The connection broke during the commit of a claim: it may have taken place. The cause is the
+ * driver's error.
+ */
 export class ClaimUnanswered extends Error {
   // Private, because logs show the members of errors, and tasks have prompts.
   readonly #tasks: readonly TaskRow[];
@@ -80,8 +83,9 @@ const isLateChargeDue = `is_late_charge_pending and next_time <= clock_timestamp
 const loadSql = `select vendor, count(*)::int as count from task where ${atVendor} group by vendor`;
 
 /**
- * $1: models, $2: most of an account, $3: how many, $4: the account that was served last. Accounts that have
- * less running come first. A loose index scan visits each account once, however many tasks it has queued.
+ * $1: models, $2: maximum per account, $3: number, $4: the account that was served last. Accounts
+ * with fewer running tasks come first. A loose index scan visits each account once, however many
+ * tasks it has queued.
  */
 const waitingSql = `
   with recursive waiting as (
@@ -117,7 +121,10 @@ const claimSql = `
   where task.id = picked.id and task.state = 'queued'
   returning ${workColumns}`;
 
-/** `next_time` moves with the lease, so that the index does not find leased tasks. $1: how many, $2: the lease. */
+/**
+ * `next_time` moves with the lease, so that the index does not find leased tasks. $1: number, $2:
+ * the lease.
+ */
 const dueSql = `
   update task set fence = task.fence + 1, lease_until = clock_timestamp() + $2 * interval '1 ms',
     next_time = clock_timestamp() + $2 * interval '1 ms'
@@ -125,7 +132,7 @@ const dueSql = `
     select id from task where ${isDue} order by next_time limit $1 for update skip locked)
   returning ${workColumns}`;
 
-/** Ended tasks whose vendors may still charge for them. $1: how many, $2: the lease. */
+/** Ended tasks whose vendors may still charge for them. $1: number, $2: the lease. */
 const claimLateChargesSql = `
   update task set fence = task.fence + 1, lease_until = clock_timestamp() + $2 * interval '1 ms',
     next_time = clock_timestamp() + $2 * interval '1 ms'
@@ -133,7 +140,7 @@ const claimLateChargesSql = `
     select id from task where ${isLateChargeDue} order by next_time limit $1 for update skip locked)
   returning ${workColumns}`;
 
-/** Tasks that were queued until their deadline. They need no lease. $1: how many. */
+/** Tasks that were queued until their deadline. They need no lease. $1: number. */
 const overdueSql = `
   update task set fence = task.fence + 1
   where id in (
@@ -232,7 +239,7 @@ export function requeueUnsent(
   });
 }
 
-/** Claims due tasks: their time has come, or their lease has expired. */
+/** Claims due tasks: their time has been reached, or their lease has expired. */
 export async function claimDue(pool: Pool, limit: number, leaseMs: number): Promise<TaskRow[]> {
   return (await pool.query<TaskRow>(dueSql, [limit, leaseMs])).rows;
 }
@@ -261,7 +268,10 @@ class VendorCapacity {
     this.#load = load;
   }
 
-  /** Models with a vendor that has capacity: a full vendor must not hide the tasks queued behind its own. */
+  /**
+   * Models with a vendor that has capacity: a full vendor must not block tasks of other vendors in
+   * the queue.
+   */
   openModels(): string[] {
     const models = [...this.#options.routes];
     return models.filter(([, routes]) => routes.some((route) => this.#has(route))).map(([m]) => m);
@@ -306,7 +316,8 @@ export function vendorFor(
   const { run } = options.text ?? {};
   if (!known || !run || !model || !route) return undefined;
   const tasks: VendorTasks = {
-    // Text vendors have neither idempotent submits nor a way to find one: a lost answer stays lost.
+    // Text vendors have neither idempotent submits nor a way to find one: a lost answer cannot be
+    // recovered.
     resubmit: "blind",
     types: textTypes,
     canCancel: true,

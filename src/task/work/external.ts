@@ -1,7 +1,7 @@
 /**
- * External tasks: the native room submits them while their client waits for the vendor's own reply. The intent and the
- * hold are durable before the vendor is called, as with every task. From the reply on, workers run them. Where the
- * process dies meanwhile, workers recover the outcome.
+ * External tasks: the native room submits them while their client waits for the vendor's reply. The
+ * intent and the hold are durable before the vendor is called, as with every task. From the reply
+ * on, workers run them. If the process dies meanwhile, workers recover the outcome.
  */
 import type { Pool, PoolClient } from "pg";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
@@ -69,7 +69,7 @@ export interface ExternalTasks {
   lose(task: WholeTask): Promise<void>;
 }
 
-/** Writes rows that belong to a task in the task's own transaction. */
+/** Writes rows that belong to a task in the transaction of the task. */
 export type WriteAlongside = (transaction: PoolClient, task: WholeTask) => Promise<void>;
 
 const insertSql = `
@@ -129,7 +129,7 @@ export function createExternalTasks(options: ExternalTasksOptions): ExternalTask
   };
 }
 
-/** Inserts the task and places its hold: last, for that locks the account. */
+/** Inserts the task and places its hold: the hold is last, because it locks the account. */
 async function begin(
   transaction: PoolClient,
   { clock, pricing }: ExternalTasksOptions,

@@ -81,7 +81,7 @@ export class LateChargeSteps {
   ): Promise<TaskUpdate | undefined> {
     if (tasks?.poll === undefined) return undefined;
     const vendorTaskId = task.vendor_task_id ?? (await confirmVendorTaskId(tasks, task, signal));
-    // The vendor's task belongs to another client: none is ours.
+    // The vendor's task belongs to another client, so this task has none.
     if (vendorTaskId === undefined) return { status: "cancelled" };
     const asking = tasks.poll(vendorTaskId, signal, task.type);
     this.#work.failpoint("request.poll");

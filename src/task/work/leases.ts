@@ -5,7 +5,7 @@
 import type { Pool } from "pg";
 import { periodic, type PeriodicJobs } from "../../core/periodic.ts";
 
-/** $1: ids, $2: fences, $3: the lease. A lease that was given back meanwhile is not renewed. */
+/** $1: ids, $2: fences, $3: the lease. A lease that was released meanwhile is not renewed. */
 const renewSql = `
   update task set lease_until = clock_timestamp() + $3 * interval '1 ms',
     next_time = clock_timestamp() + $3 * interval '1 ms'
@@ -20,7 +20,10 @@ export interface Lease {
   readonly signal: AbortSignal;
   /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
   readonly lastSignal: AbortSignal;
-  /** Aborts work on what only this process has, a vendor's answer: the grace time is over. A lost lease is taken back. */
+  /**
+   * Aborts work on data that only this process has, such as a vendor's answer: the grace time is
+   * over. A lost lease is reclaimed.
+   */
   readonly graceSignal: AbortSignal;
   /** Aborted when the client cancels the task: at once in this process, otherwise with the next heartbeat. */
   readonly cancelled: AbortSignal;
@@ -39,9 +42,10 @@ export interface LeasesOptions {
 }
 
 /**
- * An abort signal that is created when it is first read, and depends on no other signal. `AbortSignal.any` holds weak
- * references that are slow to collect: 100 MiB with ten thousand polled tasks. Three unused signals per task were a
- * fifth of what outlived the first collections.
+ * An abort signal that is created when it is first read, and depends on no other signal.
+ * `AbortSignal.any` holds weak references that are slow to collect: 100 MiB with ten thousand
+ * polled tasks. Three unused signals per task were a fifth of the objects that outlived the first
+ * collections.
  */
 class LazySignal {
   #controller: AbortController | undefined;

@@ -22,8 +22,8 @@ export interface NotifyOptions {
 }
 
 /**
- * Enqueues the webhook of a task as it is now, in the transaction that has just changed it, whose row lock orders the
- * events. Does nothing for a task without a callback address.
+ * Enqueues the webhook of a task in its current state, in the transaction that has just changed it,
+ * whose row lock orders the events. Does nothing for a task without a callback address.
  */
 export async function notifyTask(
   transaction: Transaction,

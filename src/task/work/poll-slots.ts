@@ -18,7 +18,7 @@ const secondMs = 1_000;
 interface Calendar {
   /** Number of planned polls, by second. */
   readonly planned: Map<number, number>;
-  /** The current second, and how many polls it has had. */
+  /** The current second, and its number of polls so far. */
   second: number;
   asked: number;
 }

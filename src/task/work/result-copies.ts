@@ -74,7 +74,10 @@ export class FinalizeSteps {
     await this.#work.fail(work, { code, message: goneMessage, outcome: { files: [] } });
   }
 
-  /** Stores one file. Files of a task come one after the other, so that no task gets more of the machine than others. */
+  /**
+   * Stores one file. Files of a task are stored in sequence, so that no task uses more of the
+   * machine than others.
+   */
   async #store({ task }: Work, file: VendorFile, signal: AbortSignal): Promise<StoredResult> {
     const { url, bytes, headers, redirectHosts, contentType } = file;
     const vendorUrl = this.#work.vendorOf(task)?.baseUrl;

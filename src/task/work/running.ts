@@ -10,7 +10,7 @@ import type { TaskWork, Work } from "./task-work.ts";
 import type { TaskRow } from "../task-row.ts";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Every how many failed polls in a row a warning is logged. */
+/** Number of consecutive failed polls between two warnings. */
 export const warnEvery = 10;
 
 /** The kind of event that records a cancel request to the vendor. */
@@ -129,7 +129,7 @@ export class RunningSteps {
     }
   }
 
-  /** Retries after a failed poll. It fails no task: polls go on until the deadline. */
+  /** Retries after a failed poll. It does not fail the task: polls continue until the deadline. */
   async #retry(work: Work, error: unknown): Promise<void> {
     const { task, signal } = work;
     if (signal.aborted) return void (await this.#work.release(work, 0));

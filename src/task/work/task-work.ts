@@ -322,7 +322,7 @@ export class TaskWork {
       await this.recordLate(task, "cancelled", { outcome });
   }
 
-  /** Records a result that came too late for the task, and books what the operator pays for it. */
+  /** Records a result that was too late for the task, and books the operator's cost for it. */
   async recordLate(task: TaskRow, news: string, late: LateResult = {}): Promise<void> {
     const { vendorTaskId = task.vendor_task_id, outcome } = late;
     await this.recordEvent(task, "late", { news, vendor: task.vendor, vendorTaskId });

@@ -12,13 +12,14 @@ import type { TaskRow } from "../task-row.ts";
 /** The vendor's task id in a notification. */
 interface VendorReport {
   readonly vendorTaskId: string;
-  /** Whether it comes from the vendor's own reply to us. */
+  /** Whether its source is the vendor's reply to the gateway. */
   readonly isConfirmed: boolean;
 }
 
 /**
- * $1: the token, $2: the vendor's task id, $3: whether that is sure. A leased task is checked when its lease is given
- * back. A task that ended while its submit was unknown is polled again for late charges, once for each vendor task id.
+ * $1: the token, $2: the vendor's task id, $3: whether that is confirmed. A leased task is checked
+ * when its lease is released. A task that ended while its submit was unknown is polled again for
+ * late charges, once for each vendor task id.
  */
 const notificationSql = `
   update task set notification_count = notification_count + 1,

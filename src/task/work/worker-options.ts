@@ -93,7 +93,7 @@ export interface WorkerOptions extends TransitionOptions {
   readonly failpoint?: (point: WorkerFailpoint) => void;
 }
 
-/** A vendor refuses the operator's own key, money or model name. */
+/** A vendor refuses the operator's key, balance or model name. */
 export interface VendorAlarm {
   readonly vendor: string;
   /** The vendor's name of the model. */
@@ -110,9 +110,12 @@ export interface WorkerVendor {
   readonly maxInFlight: number | undefined;
   /** Maximum number of polls per second. Unlimited by default. */
   readonly pollsPerSecond?: number | undefined;
-  /** Its configured address: results may come from there although it is private. */
+  /** Its configured address: results may come from it although it is private. */
   readonly baseUrl: string;
-  /** Whether tasks are charged without a copy of their files: customers have the vendor's own addresses. Default false. */
+  /**
+   * Whether tasks are charged without a copy of their files: customers have the vendor's addresses.
+   * Default false.
+   */
   readonly isFileOptional?: boolean;
 }
 

@@ -52,9 +52,9 @@ export interface TaskWorker {
   /** Claims tasks now: there is something new. Cheap, never fails. */
   wake(): void;
   /**
-   * Claims nothing more and hands over. Steps that another process can repeat are given back at once. A submit that
-   * waits for its vendor may be answered for `graceMs` milliseconds; after that its outcome is recovered later.
-   * Default 0.
+   * Claims nothing more and hands over. Steps that another process can repeat are released at once.
+   * A submit that waits for its vendor may be answered for `graceMs`; after that its outcome is
+   * recovered later. Default 0.
    */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** Number of tasks that this process works on at this moment. */
@@ -66,7 +66,7 @@ export function createTaskWorker(options: WorkerOptions): TaskWorker {
   return new RunningWorker(options);
 }
 
-/** Steps of one kind: how many may run at once in this process, and how many do. */
+/** Steps of one kind: the maximum and the current number in this process. */
 interface StepLimit {
   readonly max: number;
   count: number;
@@ -84,7 +84,7 @@ class RunningWorker implements TaskWorker {
   readonly #routes: ReadonlyMap<string, readonly TaskRoute[]>;
   readonly #submits: StepLimit = { max: taskSubmitsMax, count: 0 };
   readonly #checks: StepLimit = { max: taskChecksMax, count: 0 };
-  /** The account that was served last: its turn comes again after the others'. */
+  /** The account that was served last: its next turn follows the others'. */
   #lastAccount = nilUuid;
   /** Whether this process is at one of its limits: then each step that ends makes a claim possible. */
   #isFull = false;

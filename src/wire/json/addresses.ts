@@ -1,7 +1,8 @@
 /**
  * Replaces URLs in JSON without parsing it: `"uri": "https://vendor/v1/x"` becomes `"uri":
- * "https://us/gemini/v1/x"` in the listed members, and nothing else changes. Parsing and rewriting would alter
- * 64-bit numbers, `-0.10` and white space, and URLs in the model's own text must stay as they are.
+ * "https://us/gemini/v1/x"` in the listed members, and nothing else changes. Parsing and rewriting
+ * would alter 64-bit numbers, `-0.10` and white space, and URLs in the model's text must stay
+ * unchanged.
  */
 import { joinBuffers, emptyBuffer } from "../../core/bytes.ts";
 
@@ -150,7 +151,7 @@ export class AddressRewriter {
   }
 }
 
-/** Rewrites bytes that came whole. */
+/** Rewrites bytes that arrived completely. */
 export function rewriteAddresses(bytes: Buffer, edits: readonly AddressEdit[]): Buffer {
   const rewriter = new AddressRewriter(edits);
   const passed = rewriter.push(bytes);

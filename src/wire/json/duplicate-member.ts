@@ -18,7 +18,7 @@ interface Level {
   readonly isObject: boolean;
   /** In an object: the names so far. Undefined before the first name. */
   names?: Set<string>;
-  /** In an object: whether a name comes next. */
+  /** In an object: whether a name follows. */
   isName: boolean;
   /** In an object: the last name. */
   name: string;
@@ -93,7 +93,10 @@ export class KeySet {
   /** As plain numbers: a typed array would allocate off-heap memory for every request. */
   readonly #seen = [0, 0, 0, 0, 0, 0, 0, 0];
   #hasUnknown = false;
-  /** Whether a name may be a guarded one in other case: some vendors' parsers take `Type` for `type`. */
+  /**
+   * Whether a name may be a guarded one in other case: some vendors' parsers accept `Type` for
+   * `type`.
+   */
   hasLookalike = false;
 
   /** Adds a name by its bit, see {@link placeOfBytes}. */
@@ -133,7 +136,10 @@ function placeOf(length: number, first: number, last: number): number {
   return (length + (first | 0x20) * 37 + (last | 0x20) * 101) & (places - 1);
 }
 
-/** Names below the top level by which the guards decide what a vendor bills or may not be asked. */
+/**
+ * Names below the top level by which the guards decide what a vendor bills, or which requests are
+ * refused.
+ */
 export const guardedNames = [
   "type",
   "tools",

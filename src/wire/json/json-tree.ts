@@ -32,7 +32,10 @@ export interface JsonBranch {
 /** The bytes of a text value that is written already; `undefined` for any other. */
 type FindText = (text: string) => Buffer | undefined;
 
-/** The JSON of a value, which may contain {@link JsonText} wherever JSON.stringify takes a value. */
+/**
+ * The JSON of a value, which may contain {@link JsonText} at any position where JSON.stringify
+ * accepts a value.
+ */
 export function writeJson(tree: unknown): string {
   const [json] = writePieces(tree);
   return typeof json === "string" ? json : "";

@@ -69,7 +69,7 @@ const nestedRoles: Readonly<Record<string, number>> = {
   fileData: MEDIA,
   file_url: MEDIA | MEDIA_STRING,
   file_id: MEDIA_STRING | PAYLOAD,
-  // Alibaba's own parts: `{"image": "https://…"}`.
+  // Alibaba's parts: `{"image": "https://…"}`.
   image: MEDIA_STRING,
   audio: MEDIA_STRING,
   video: MEDIA_STRING,
@@ -325,7 +325,7 @@ function newDescribed(mime: string): Described {
   return { payload: undefined, isText: false, isNamed: true, mime };
 }
 
-/** The place of a value under a member with this role; in an array, the array's own. */
+/** The place of a value under a member with this role; in an array, the place of the array. */
 function placeIn(outer: Level, role: number): PlaceValue {
   if (outer.place === Place.TEXT || outer.closer === closeBracket) return outer.place;
   if ((role & Role.OPEN) !== 0) return Place.OPEN;

@@ -353,7 +353,7 @@ export function sliceElement(bytes: Uint8Array, list: Member, index: number, out
   return bytes.subarray(start + 1, end);
 }
 
-/** The place of the first number of a sorted list that is at least `least`. */
+/** The index of the first number of a sorted list that is at least `least`. */
 function firstFrom(sorted: readonly number[], least: number): number {
   let low = 0;
   let high = sorted.length;

@@ -32,7 +32,7 @@ export class JsonSource {
     this.#ranges ??= findRanges(bytesOf(this.#text), this.#root);
     const { bytes, ranges, hasSpace } = this.#ranges;
     const range = ranges.get(value);
-    // Only what was made here has no text.
+    // Only values that were created here have no text.
     if (range === undefined) return JSON.stringify(value);
     const json = bytes.toString("utf8", range.start, range.end);
     return hasSpace ? withoutSpace(json) : json;
@@ -97,7 +97,9 @@ interface OpenValue {
   nameEnd: number;
 }
 
-/** Finds all objects and lists. The last of repeated members overwrites what was found for those before it. */
+/**
+ * Finds all objects and lists. The range of the last repeated member overwrites the earlier ranges.
+ */
 function findRanges(bytes: Buffer, root: object): FoundRanges {
   const ranges = new Map<unknown, ByteRange>();
   // Not by recursion: a vendor's reply may be nested deeply.

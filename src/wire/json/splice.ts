@@ -25,13 +25,15 @@ export class Splicer {
     return this.#starts.length;
   }
 
-  /** The first `length` bytes of `source` with the replacements applied; forgets them. Without any, a
-   * view of `source`, not a copy. */
+  /**
+   * The first `length` bytes of `source` with the replacements applied; clears them. Without any, a
+   * view of `source`, not a copy.
+   */
   apply(source: Buffer, length: number): Buffer {
     if (this.#starts.length === 0)
       return length === source.length ? source : source.subarray(0, length);
     if (this.#starts.length === 1 && this.#starts[0] === 0 && this.#ends[0] === length) {
-      // An array whose length is set to 0 takes memory anew for its next element.
+      // An array whose length is set to 0 allocates memory again for its next element.
       this.#starts.pop();
       this.#ends.pop();
       return asBuffer(this.#texts.pop() ?? emptyBuffer);
@@ -58,7 +60,7 @@ export class Splicer {
     return target;
   }
 
-  /** Applies and forgets all replacements; unchanged ranges are not copied. */
+  /** Applies and clears all replacements; unchanged ranges are not copied. */
   pieces(source: Buffer): Buffer[] {
     const pieces: Buffer[] = [];
     let read = 0;
@@ -75,7 +77,7 @@ export class Splicer {
     return joinHead(pieces);
   }
 
-  /** Applies and forgets the replacements after the first `size`. */
+  /** Applies and clears the replacements after the first `size`. */
   take(size: number, source: Buffer): Buffer {
     const taken = this.preview(size, source, { start: 0, end: source.length });
     this.clear(size);

@@ -19,7 +19,7 @@ const partsPerToken = 4;
  * character has the weight of the whole character; its other bytes have weight 0.
  */
 export const byteWeights: Uint8Array = fill([
-  // Control characters: escaped in JSON, so they come as a backslash and a letter.
+  // Control characters: escaped in JSON, so they arrive as a backslash and a letter.
   [0x00, 0x1f, 1],
   // A space begins the next word's token; runs of them are few tokens.
   [0x20, 0x20, 1],

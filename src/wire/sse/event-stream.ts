@@ -46,8 +46,9 @@ export const nothingUnfinished: UnfinishedEvent = {
 };
 
 /**
- * From how many bytes on an incomplete event is held: then only new bytes are searched for its end, and the event is read
- * once, complete. Shorter ones, which nearly all are, are copied in front of the next read, and read again with it.
+ * Minimum size of an incomplete event that is held: then only new bytes are searched for its end,
+ * and the event is read once, complete. Shorter ones, which are nearly all, are copied in front of
+ * the next read, and read again with it.
  */
 const heldBytesMin = 16 * 1024;
 
@@ -253,15 +254,15 @@ function isWhole(data: string): boolean {
   }
 }
 
-/** From how many bytes on memory is used again: smaller buffers come from Node's own pool. */
+/** Minimum size of reused memory: smaller buffers come from Node's pool. */
 const reusedBytesMin = 8 * 1024;
 
 /** Size of the first allocation: two full reads of a socket. */
 const firstBytes = 128 * 1024;
 
 /**
- * Memory for one stream. A flood of events comes in reads of 64 KiB: fresh memory for each of them costs
- * an eighth of what relaying them costs, most of it in the system, which must clear its pages.
+ * Memory for one stream. A flood of events arrives in reads of 64 KiB. Fresh memory for each of
+ * them costs an eighth of relaying them, mostly in the system, which must clear its pages.
  */
 class Gather {
   #memory: Buffer | undefined;

@@ -1,4 +1,4 @@
-/** English: what every page shares, the layout around the pages, signing in, and the settings of a user. */
+/** English: the common texts of all pages, the layout, the sign-in, and the settings of a user. */
 
 export const common = {
   more: "Load more",

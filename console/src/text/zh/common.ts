@@ -1,4 +1,4 @@
-/** Chinese: what every page shares, the layout around the pages, signing in, and the settings of a user. */
+/** Chinese: the common texts of all pages, the layout, the sign-in, and the settings of a user. */
 import type { Texts } from "../en.ts";
 
 export const common: Texts["common"] = {

@@ -113,8 +113,8 @@ create table sign_in_link (
   constraint sign_in_link_digest_unique unique (digest)
 );
 
--- Wrong codes over the life of what they are for. subject: an authenticator, hashed with the browser or session that they
--- came from, or a number. Never deleted.
+-- Wrong codes over the life of their subject. subject: an authenticator, hashed with the browser or
+-- session of the codes, or a number. Never deleted.
 create table code_guess (
   subject text not null,
   wrong integer not null,

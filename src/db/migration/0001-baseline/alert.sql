@@ -1,4 +1,4 @@
--- Alerts: written by the ledger in the transaction of what they report, sent afterwards.
+-- Alerts: written by the ledger in the transaction of the reported event, sent afterwards.
 
 -- kind: 1 the balance is low, 2 a budget has reached a threshold. facts: details, as the writing
 -- function defines them; amounts are decimal digits in nano-USD. state: 1 new, 2 passed on to

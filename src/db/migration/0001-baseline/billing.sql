@@ -215,9 +215,9 @@ create view ended_hold as
   union all
   select id, account_id, seq, 0::bigint, held, key_id, steps, null from released_hold;
 
--- Every hold, open and ended. state: 1 open, 2 settled, 3 released, 4 expired (ended for its process and not settled
--- since). settled: what its call cost, with the correction of a late settlement. Look for one by account and id: an ended
--- hold is found by its account only.
+-- Every hold, open and ended. state: 1 open, 2 settled, 3 released, 4 expired (ended for its
+-- process and not settled since). settled: the cost of its call, with the correction of a late
+-- settlement. Search by account and id: the primary key of an ended hold begins with its account.
 create view hold as
   select id, account_id, amount, null::bigint as settled, 1::smallint as state, expires_at, node_id, key_id,
       coalesce(steps, 0) as steps, request_id, budget_time
@@ -235,9 +235,9 @@ create view hold as
   union all
   select id, account_id, held, 0, 3, null, null, key_id, coalesce(steps, 0), null, null from released_hold;
 
--- The chain of audits. Everything up to seq, and every call below hold_id, has been audited. contents: JSON
--- with the previous checkpoint's hash, a digest of the entries since then, and what all entries add up to. hash: SHA-256
--- of contents.
+-- The chain of audits. Everything up to seq, and every call below hold_id, has been audited.
+-- contents: JSON with the previous checkpoint's hash, a digest of the entries since then, and the
+-- sums of all entries. hash: SHA-256 of contents.
 create table ledger_checkpoint (
   n bigint not null,
   create_time timestamptz not null default now(),

@@ -1,4 +1,4 @@
--- The call log, its hourly sums, and who follows it.
+-- The call log, its hourly sums, and its watchers.
 
 -- Columns: the members of CallRow. key_id is text: not every caller has a key. dropped: parts that
 -- the vendor's or the caller's style could not express. charged: whether the usage was charged;

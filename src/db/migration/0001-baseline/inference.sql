@@ -40,8 +40,9 @@ create table response_event (
   constraint response_event_pkey primary key (account_id, response_id, last)
 );
 
--- digest: SHA-256 of a tool call's id. sealed: the reasoning, in the row of the turn's first call only; the other
--- calls name that row by first_digest, so that a turn with many calls is kept once.
+-- digest: SHA-256 of a tool call's id. sealed: the reasoning, in the row of the turn's first call
+-- only. The other calls refer to that row by first_digest, so that the reasoning of a turn with
+-- many calls is stored once.
 create table kept_reasoning (
   account_id uuid not null,
   digest bytea not null,

@@ -30,7 +30,8 @@ create table api_key (
 create index api_key_account_id_id_index on api_key (account_id, id);
 create index api_key_change_time_index on api_key (change_time);
 
--- Apart from api_key, whose every change empties the processes' caches of the key. Written often: fillfactor.
+-- Separate from api_key, because every change of that table invalidates the processes' caches of
+-- the key. Written often: fillfactor.
 create table key_use (
   key_id uuid not null,
   use_time timestamptz not null,
@@ -44,8 +45,8 @@ create table data_key (
   constraint data_key_pkey primary key (account_id)
 );
 
--- sealed: the key, sealed with the account's data key, so that its owner can see it again. Apart from api_key, whose
--- every change is sent to all processes.
+-- sealed: the key, sealed with the account's data key, so that its owner can see it again. Separate
+-- from api_key, because every change of that table is sent to all processes.
 create table key_copy (
   key_id uuid not null,
   account_id uuid not null,

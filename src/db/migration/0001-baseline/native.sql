@@ -1,9 +1,11 @@
--- Vendors' own interfaces: whose an object at a vendor is, and jobs that were submitted in a vendor's own form.
+-- Vendors' native APIs: the owners of objects at a vendor, and jobs that were submitted in a
+-- vendor's form.
 
--- name: the vendor's name of it, with its collection, such as `files/abc`. Its account never changes. credential: the
--- name of the vendor's credential that made it; empty: its only or first one. Of a prompt cache: model is its model here,
--- tokens what it stores, expire_time when it ends, paid_time until when its storage was charged, body the vendor's last
--- description. All are null of other objects.
+-- name: the vendor's name of it, with its collection, such as `files/abc`. Its account never
+-- changes. credential: the name of the vendor's credential that created it; empty for the only or
+-- first one. For a prompt cache: its model here, its stored tokens, its expiry (expire_time), the
+-- time up to which its storage was charged (paid_time), and the vendor's last description (body).
+-- All are null for other objects.
 create table native_object (
   vendor text not null,
   name text not null,

@@ -7,7 +7,8 @@ create trigger account_low_balance after update of low_balance_threshold on acco
   for each row when (old.low_balance_threshold is distinct from new.low_balance_threshold)
   execute function account_low_balance();
 
--- An account's state and discount are part of what every process caches of its keys. A new account has no key yet.
+-- An account's state and discount are part of every process's cache of its keys. A new account has
+-- no key yet.
 create trigger account_notice after update or delete on account
   for each row execute function api_key_notice();
 create trigger account_truncate_notice after truncate on account

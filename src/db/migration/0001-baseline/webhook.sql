@@ -37,10 +37,11 @@ create table webhook_event (
 create unique index webhook_event_terminal_index on webhook_event (task_id) where (kind = 2);
 create index webhook_event_account_id_callback_id_index on webhook_event (account_id, callback_id, id);
 
--- The sending of an event, by the event's id. state: 1 pending, 2 sending, 3 delivered, 4 failed, 5 dropped.
--- attempts: all of them. series: those since it was started or restarted, of which the schedule allows so many.
--- lease_until: when another process may take over what is being sent. The two unique indexes keep the order within a
--- task: at most one delivery waits and one is being sent.
+-- The sending of an event, by the event's id. state: 1 pending, 2 sending, 3 delivered, 4 failed, 5
+-- dropped. attempts: number of all attempts. series: attempts since it was started or restarted;
+-- the schedule limits them. lease_until: the time when another process may take over a delivery in
+-- progress. The two unique indexes keep the order within a task: at most one delivery waits and one
+-- is being sent.
 create table webhook_delivery (
   id uuid not null,
   account_id uuid not null,
