@@ -1,6 +1,6 @@
 /**
- * The pages and their addresses. A new page is a `page.tsx` in the folder of its area, a route here, and a line in
- * `layout/navigation.tsx`.
+ * The pages and their addresses. A new page is a `page.tsx` in the folder of its area, a route
+ * here, and a line in `layout/navigation.tsx`.
  */
 import {
   createRootRoute,

@@ -1,8 +1,9 @@
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
- * An account owns API keys and one balance. Its money is in the tables of billing. `state`: AccountState.
- * `discountBp`: basis points. `lowBalanceThreshold`: nano-USD. A trigger sets `changeTime`.
+ * An account owns API keys and one balance. Its money is in the tables of billing. `state`:
+ * AccountState. `discountBp`: basis points. `lowBalanceThreshold`: nano-USD. A trigger sets
+ * `changeTime`.
  */
 export const AccountEntity = defineEntity({
   name: "AccountEntity",

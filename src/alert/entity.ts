@@ -22,7 +22,10 @@ export interface AlertFacts {
   readonly endTime?: string;
 }
 
-/** A low balance or a budget that has reached a threshold. Written by SQL functions of the ledger only. */
+/**
+ * A low balance or a budget that has reached a threshold. Written by SQL functions of the ledger
+ * only.
+ */
 export const AlertEntity = defineEntity({
   name: "AlertEntity",
   tableName: "alert",

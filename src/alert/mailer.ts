@@ -4,7 +4,10 @@ import type { SmtpConfig } from "../config/smtp.ts";
 
 /** One e-mail to one recipient. */
 export interface Mail {
-  /** The same for each attempt: servers and readers recognise a repetition by it. Without angle brackets and domain. */
+  /**
+   * The same for each attempt: servers and readers recognise a repetition by it. Without angle
+   * brackets and domain.
+   */
   readonly id: string;
   readonly to: string;
   readonly subject: string;

@@ -1,4 +1,6 @@
-/** The services over an open database. The command line uses them directly; a server builds on them. */
+/**
+ * The services over an open database. The command line uses them directly; a server builds on them.
+ */
 import packageFacts from "../../package.json" with { type: "json" };
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { type Logger, pino } from "pino";

@@ -1,6 +1,6 @@
 /**
- * Compares the clock of this machine with the database's. Nothing corrects clocks: a machine whose clock is wrong is not
- * ready, because it would charge the price of another date (R-OPS-3).
+ * Compares the clock of this machine with the database's. Nothing corrects clocks: a machine whose
+ * clock is wrong is not ready, because it would charge the price of another date (R-OPS-3).
  */
 import type { Pool } from "pg";
 import { periodic, type PeriodicJobs } from "../core/periodic.ts";

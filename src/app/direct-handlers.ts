@@ -20,7 +20,10 @@ import type { HandleBody, InferenceHandlers } from "../calls/handlers.ts";
 import type { CallContext } from "../calls/pipeline/context.ts";
 import type { NativeHandlers } from "../native/service.ts";
 
-/** Connects the facade with the handlers. Messages are plain objects: `create` would cost each call 2 µs. */
+/**
+ * Connects the facade with the handlers. Messages are plain objects: `create` would cost each call
+ * 2 µs.
+ */
 export function directHandlers(
   inference: InferenceHandlers,
   native: NativeHandlers,

@@ -69,7 +69,10 @@ export interface Gateway {
 export interface CloseOptions {
   /** Time for which everything is still served, while `/readyz` returns 503. Default 0. */
   readonly delayMs?: number;
-  /** Whether another process serves at the same address: then `/readyz` keeps its answer. Default false. */
+  /**
+   * Whether another process serves at the same address: then `/readyz` keeps its answer. Default
+   * false.
+   */
   readonly isReplaced?: boolean;
   /** Maximum time that running calls may continue after that. Default: see limits. */
   readonly drainMs?: number;

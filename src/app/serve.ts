@@ -1,6 +1,6 @@
 /**
- * The life of a server: start, announce, wait for a signal, drain, end. With several workers, this process
- * supervises them.
+ * The life of a server: start, announce, wait for a signal, drain, end. With several workers, this
+ * process supervises them.
  */
 import type { Logger } from "pino";
 import type { Config, Settings } from "../config/config.ts";
@@ -91,7 +91,10 @@ async function serveUntil(
 /** Database connections in addition to those of workers: command lines and the supervisor. */
 const otherConnections = 20;
 
-/** Most connections that one worker opens, rounded up. While workers are replaced there is one more of them. */
+/**
+ * Most connections that one worker opens, rounded up. While workers are replaced there is one more
+ * of them.
+ */
 const workerConnections = 45;
 
 /**
@@ -153,8 +156,10 @@ async function start(
 /** Settings and configuration of all workers. */
 type WorkerOptions = Omit<ServeOptions, "readConfig">;
 
-/** Owns the data folder. Starts the embedded PostgreSQL in it, with connections for all processes, if no other database is
- * configured. */
+/**
+ * Owns the data folder. Starts the embedded PostgreSQL in it, with connections for all processes,
+ * if no other database is configured.
+ */
 async function startDatabase(
   { settings: { databaseUrl, dataDir, workers } }: WorkerOptions,
   log: Logger,

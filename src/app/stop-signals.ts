@@ -1,8 +1,10 @@
-/** The signals that stop a server: the first one drains it, a second one ends it without a drain. */
+/**
+ * The signals that stop a server: the first one drains it, a second one ends it without a drain.
+ */
 
 /**
- * Signals within this many milliseconds of the first are echoes: under npm, Ctrl-C arrives twice, from the terminal
- * and from npm.
+ * Signals within this many milliseconds of the first are echoes: under npm, Ctrl-C arrives twice,
+ * from the terminal and from npm.
  */
 const echoMs = 300;
 
@@ -14,7 +16,10 @@ const lastWorkMs = 10_000;
 
 /** Handlers of further signals. */
 interface StopOptions {
-  /** The last work after a second SIGTERM or SIGINT. The process exits with code 1 when it has resolved. */
+  /**
+   * The last work after a second SIGTERM or SIGINT. The process exits with code 1 when it has
+   * resolved.
+   */
   readonly onSecond: () => Promise<void>;
   /**
    * Called for each SIGHUP before the stop. By default SIGHUP stops, because only this process
@@ -24,8 +29,9 @@ interface StopOptions {
 }
 
 /**
- * Resolves with the first SIGTERM, SIGINT or SIGHUP. A second SIGTERM or SIGINT ends the process. SIGHUP never does
- * (R-OPS-2): during a stop it is ignored, and it does not count as the first of two.
+ * Resolves with the first SIGTERM, SIGINT or SIGHUP. A second SIGTERM or SIGINT ends the process.
+ * SIGHUP never does (R-OPS-2): during a stop it is ignored, and it does not count as the first of
+ * two.
  */
 export function receiveStop({ onSecond, onHangUp }: StopOptions): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();

@@ -95,7 +95,10 @@ export class Supervisor {
     }));
   }
 
-  /** Starts all workers. Resolves when every one serves. @throws the first failure, after all workers have ended */
+  /**
+   * Starts all workers. Resolves when every one serves. @throws the first failure, after all
+   * workers have ended
+   */
   async start(): Promise<ListenUrls> {
     cluster.setupPrimary({
       exec: fileURLToPath(new URL("../../bin/uas-worker.js", import.meta.url)),
@@ -119,8 +122,9 @@ export class Supervisor {
   }
 
   /**
-   * Replaces all workers by ones with the configuration as it is now, one after the other: each new one serves before
-   * the old one stops. If the configuration is faulty or a new worker fails, the old ones stay. Never rejects.
+   * Replaces all workers by ones with the configuration as it is now, one after the other: each new
+   * one serves before the old one stops. If the configuration is faulty or a new worker fails, the
+   * old ones stay. Never rejects.
    */
   restart(readConfig: () => Promise<Config>): Promise<void> {
     this.#restarting = this.#restarting.then(() => this.#restartAll(readConfig));
@@ -175,7 +179,10 @@ export class Supervisor {
     }
   }
 
-  /** Starts another worker in a slot; when it serves, the old one drains. Resolves when that has ended. */
+  /**
+   * Starts another worker in a slot; when it serves, the old one drains. Resolves when that has
+   * ended.
+   */
   async #replace(slot: Slot): Promise<void> {
     const { process: old, servesSinceMs } = slot;
     // A worker that is about to be restarted gets the new order anyway.
@@ -317,7 +324,9 @@ function send(worker: Worker | undefined, message: ToWorker): void {
   if (worker?.isConnected()) worker.send(message);
 }
 
-/** Forwards whole lines. An incomplete last line is dropped: the worker was killed while writing it. */
+/**
+ * Forwards whole lines. An incomplete last line is dropped: the worker was killed while writing it.
+ */
 function forwardLines(from: Readable, write: (lines: string) => void): void {
   let rest = "";
   from.setEncoding("utf8");

@@ -1,4 +1,7 @@
-/** Opens the vendors of the configuration, once for each of their credentials, and the routing over them. */
+/**
+ * Opens the vendors of the configuration, once for each of their credentials, and the routing over
+ * them.
+ */
 import type { Logger } from "pino";
 import type { Config, Settings, VendorConfig } from "../config/config.ts";
 import type { Metrics } from "../observe/metrics.ts";
@@ -50,7 +53,9 @@ export function openVendors({ config, settings, ...options }: OpenVendorsOptions
   };
 }
 
-/** Of the calls in flight that a vendor may have, each of several workers has its share, rounded up. */
+/**
+ * Of the calls in flight that a vendor may have, each of several workers has its share, rounded up.
+ */
 function shareOf({ config, clients }: OpenVendor, { workers }: Settings): OpenVendor {
   const { maxInFlight } = config;
   return {

@@ -9,8 +9,8 @@ import { setV8Flags } from "./v8-flags.ts";
 import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "./worker-messages.ts";
 
 /**
- * Runs this process as a worker. Never rejects: a failed start is reported to the supervisor, and the exit code is
- * 1.
+ * Runs this process as a worker. Never rejects: a failed start is reported to the supervisor, and
+ * the exit code is 1.
  */
 export async function runWorker(): Promise<void> {
   // A terminal signals the workers too, but the supervisor decides when they end.
@@ -73,7 +73,10 @@ class SupervisorLink {
   readonly order: Promise<WorkerOrder | undefined>;
   /** The folder of the console's pages; undefined if there is none. */
   readonly pagesFolder: Promise<string | undefined>;
-  /** Resolves when this process must drain: on the supervisor's order, or because the supervisor is gone. */
+  /**
+   * Resolves when this process must drain: on the supervisor's order, or because the supervisor is
+   * gone.
+   */
   readonly stopped: Promise<StopOrder>;
   readonly #worker: Worker;
   readonly #order = Promise.withResolvers<WorkerOrder | undefined>();

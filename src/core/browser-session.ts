@@ -1,5 +1,6 @@
 /**
- * The browser session behind a console RPC, and the step-up check for actions that a session alone does not allow.
+ * The browser session behind a console RPC, and the step-up check for actions that a session alone
+ * does not allow.
  */
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import type { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";

@@ -14,11 +14,14 @@ export interface Budgets {
    * @throws GatewayError SERVICE_UNAVAILABLE if the database cannot be reached
    */
   readonly of: (ownerIds: readonly string[]) => Promise<ReadonlyMap<string, readonly Budget[]>>;
-  /** Checks budgets that a client sent; an empty time zone becomes UTC. @throws GatewayError INVALID_REQUEST */
+  /**
+   * Checks budgets that a client sent; an empty time zone becomes UTC. @throws GatewayError
+   * INVALID_REQUEST
+   */
   readonly check: (budgets: readonly Budget[]) => readonly Budget[];
   /**
-   * Replaces the budgets of a key or an account by checked ones, in the transaction that changes their owner. It locks
-   * the account's balance: call it last.
+   * Replaces the budgets of a key or an account by checked ones, in the transaction that changes
+   * their owner. It locks the account's balance: call it last.
    */
   readonly set: (em: Pick<EntityManager, "execute">, wanted: WantedBudgets) => Promise<void>;
 }

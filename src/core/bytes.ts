@@ -2,8 +2,8 @@
 import { freeMemory } from "./body-memory.ts";
 
 /**
- * Joins buffers; a single one is returned without a copy. `Buffer.concat` validates every piece and takes four
- * times as long.
+ * Joins buffers; a single one is returned without a copy. `Buffer.concat` validates every piece and
+ * takes four times as long.
  */
 export function joinBuffers(pieces: readonly Buffer[]): Buffer {
   const [first = emptyBuffer] = pieces;

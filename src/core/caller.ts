@@ -12,8 +12,8 @@ export interface KeyRef {
 }
 
 /**
- * A caller with an API key, with the facts about key and account that a call needs. They are cached with the key,
- * so that a call reads no database for them.
+ * A caller with an API key, with the facts about key and account that a call needs. They are cached
+ * with the key, so that a call reads no database for them.
  */
 export interface KeyCaller {
   readonly kind: "key";
@@ -44,7 +44,10 @@ export interface SessionRef {
   readonly userId: string;
   /** The user's account, for operators too. */
   readonly accountId: string;
-  /** Whether a sign-in link started the session minutes ago. It counts as proof of identity, as a code would. */
+  /**
+   * Whether a sign-in link started the session minutes ago. It counts as proof of identity, as a
+   * code would.
+   */
   readonly isFreshLink: boolean;
 }
 
@@ -70,7 +73,10 @@ export const anonymous: Caller = { kind: "anonymous" };
 /** The operator: the command line, or the bearer of the operator token on the internal listener. */
 export const operator: Caller = { kind: "operator" };
 
-/** The caller of an RPC. Set by the authenticate interceptor, or by an edge that authenticates itself. */
+/**
+ * The caller of an RPC. Set by the authenticate interceptor, or by an edge that authenticates
+ * itself.
+ */
 export const callerKey = createContextKey<Caller | undefined>(undefined, {
   description: "caller",
 });
@@ -93,8 +99,8 @@ export interface RefusedKey {
 export type Authenticate = (key: string) => Promise<Caller | RefusedKey | undefined>;
 
 /**
- * Called when a call presents a recognised key that is disabled, deleted or expired. The caller gets the same error
- * as for an unknown key.
+ * Called when a call presents a recognised key that is disabled, deleted or expired. The caller
+ * gets the same error as for an unknown key.
  *
  * @returns whether the call was recorded
  */
@@ -109,8 +115,8 @@ export class GatewayStopping extends Error {}
 const requestIdForm = new RegExp(`^[\\x21-\\x7e]{1,${requestIdCharsMax}}$`);
 
 /**
- * Picks the request id of a call: the first candidate of 1 to 256 visible ASCII characters, else a new UUIDv7. A
- * malformed candidate is never echoed.
+ * Picks the request id of a call: the first candidate of 1 to 256 visible ASCII characters, else a
+ * new UUIDv7. A malformed candidate is never echoed.
  */
 export function resolveRequestId(...candidates: ReadonlyArray<string | null | undefined>): string {
   for (const candidate of candidates) {
@@ -127,8 +133,9 @@ export interface CredentialSlots {
 }
 
 /**
- * The presented key. Order: `Authorization: Bearer`, `X-API-Key`, `?api-key=`. The first one present decides, even
- * if it is wrong. Empty values and other authorization schemes count as absent.
+ * The presented key. Order: `Authorization: Bearer`, `X-API-Key`, `?api-key=`. The first one
+ * present decides, even if it is wrong. Empty values and other authorization schemes count as
+ * absent.
  */
 export function presentedKey(slots: CredentialSlots): string | undefined {
   const bearer = /^bearer +(.*)$/i.exec(slots.authorization?.trim() ?? "")?.[1]?.trim();

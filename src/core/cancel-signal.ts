@@ -17,8 +17,8 @@ export interface CancelSignal {
 const noListeners: readonly (() => void)[] = [];
 
 /**
- * The cancellation of one call. An `AbortController` would do the same, but its event target costs 3 µs a call with
- * one listener; an array costs next to nothing.
+ * The cancellation of one call. An `AbortController` would do the same, but its event target costs
+ * 3 µs a call with one listener; an array costs next to nothing.
  */
 export class CancelSource implements CancelSignal {
   aborted = false;

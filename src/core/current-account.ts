@@ -10,8 +10,10 @@ const contexts = new AsyncLocalStorage<string>();
 /** Runs work in a context that exists already. */
 type Enter = <Result>(work: () => Result) => Result;
 
-/** The contexts of callers. Each new one copies a map, which costs a call 2 µs; the facts of a key are one object while
- * they are cached, so nearly all of its calls share one. */
+/**
+ * The contexts of callers. Each new one copies a map, which costs a call 2 µs; the facts of a key
+ * are one object while they are cached, so nearly all of its calls share one.
+ */
 const known = new WeakMap<Caller, Enter>();
 
 /** The context of operators, of callers not yet identified, and of background jobs. */

@@ -10,19 +10,19 @@ import { ErrorCode, GatewayError } from "./errors.ts";
 const lostStates = /^(?:08...|53...|58...|57P..|25006|57014|55P03|40001|40P01)$/;
 
 /**
- * Whether a statement failed because the database is unreachable, overloaded, starting, stopping or refuses connections.
- * Also for the 503 error that {@link mapDatabaseLoss} makes of that.
+ * Whether a statement failed because the database is unreachable, overloaded, starting, stopping or
+ * refuses connections. Also for the 503 error that {@link mapDatabaseLoss} makes of that.
  */
 export function isDatabaseLost(error: unknown): boolean {
   if (error instanceof GatewayError)
     return error.cause !== undefined && isDatabaseLost(error.cause);
   if (!(error instanceof Error)) return false;
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
-  // Errors that PostgreSQL reports have a severity. Without this check, EPIPE would pass for an SQLSTATE by its
-  // form.
+  // Errors that PostgreSQL reports have a severity. Without this check, EPIPE would pass for an
+  // SQLSTATE by its form.
   if ("severity" in error) {
-    // Whatever ends or refuses a connection is fatal: a database that allows none (55000), a changed password. No
-    // caller is at fault for that.
+    // Whatever ends or refuses a connection is fatal: a database that allows none (55000), a
+    // changed password. No caller is at fault for that.
     return isFatal(error.severity) || lostStates.test(code ?? "");
   }
   // Network errors have a code, and so do Node's errors (ERR_…); errors of the driver have none.

@@ -1,7 +1,7 @@
 /**
  * The error catalogue. Every failure visible to a caller is a {@link GatewayError} with a code of
- * `uas.error.v1.ErrorCode`. The table below maps each code to every surface, exhaustively: a new code does not
- * compile until it has a row.
+ * `uas.error.v1.ErrorCode`. The table below maps each code to every surface, exhaustively: a new
+ * code does not compile until it has a row.
  */
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
@@ -11,7 +11,9 @@ import { ErrorCode, ErrorCodeSchema, ErrorDetailSchema } from "../../gen/uas/err
 
 export { ErrorCode };
 
-/** The party at fault. It decides the log level: client faults need no attention from the operator. */
+/**
+ * The party at fault. It decides the log level: client faults need no attention from the operator.
+ */
 export type ErrorSource = "client" | "upstream" | "gateway";
 
 /** The properties of an error code on every surface. */
@@ -237,7 +239,10 @@ export interface GatewayErrorOptions {
   readonly cause?: unknown;
 }
 
-/** A failure with a documented code. `message` is shown to the caller; `internal` and `cause` are logged. */
+/**
+ * A failure with a documented code. `message` is shown to the caller; `internal` and `cause` are
+ * logged.
+ */
 export class GatewayError extends Error {
   readonly code: SentErrorCode;
   readonly param: string | undefined;
@@ -279,8 +284,9 @@ export function internalError(cause: unknown): GatewayError {
 const errorDomain = "uas";
 
 /**
- * Converts the error for an RPC, with exactly one ErrorDetail. Its contents are repeated in Google's ErrorInfo and
- * RetryInfo, which gRPC libraries and proxies read without knowing the contract.
+ * Converts the error for an RPC, with exactly one ErrorDetail. Its contents are repeated in
+ * Google's ErrorInfo and RetryInfo, which gRPC libraries and proxies read without knowing the
+ * contract.
  */
 export function toRpcError(error: GatewayError): ConnectError {
   const { code, param = "", retryAfterSeconds, metadata, meaning } = error;
@@ -321,7 +327,8 @@ const plainCodes: ReadonlyMap<Code, SentErrorCode> = new Map([
 ]);
 
 /**
- * Reads the error that an RPC carried: the same object within this process, otherwise rebuilt from its ErrorDetail.
+ * Reads the error that an RPC carried: the same object within this process, otherwise rebuilt from
+ * its ErrorDetail.
  */
 export function fromRpcError(error: ConnectError): GatewayError {
   if (error.cause instanceof GatewayError) return error.cause;

@@ -17,7 +17,10 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Creates a folder that is missing, for this user only, and makes its name durable. @throws the file system's error */
+/**
+ * Creates a folder that is missing, for this user only, and makes its name durable. @throws the
+ * file system's error
+ */
 export async function makeFolder(folder: string): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 });
   if (first !== undefined) await syncFolder(dirname(folder));

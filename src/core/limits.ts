@@ -22,8 +22,9 @@ export const bodyBytesMax = 20 * mib;
  */
 export const discardedBodyBytesMax = mib;
 /**
- * Time between the end of reading a refused body and the end of its connection: the client's sending stalls, so that
- * it reads the reply, which would be lost if the connection were reset at once.
+ * Time between the end of reading a refused body and the end of its connection: the client's
+ * sending stalls, so that it reads the reply, which would be lost if the connection were reset at
+ * once.
  */
 export const discardedBodyLingerMs = second;
 /**
@@ -55,7 +56,10 @@ export const jsonDepthMax = 64;
 export const [jsonPartsMax, jsonNumbersMax] = [300_000, 2_000_000];
 /** Maximum length of a request id, in characters. */
 export const requestIdCharsMax = 256;
-/** Maximum reply that is not streamed. It is read whole before its head is sent, so a cut reply can become an error. */
+/**
+ * Maximum reply that is not streamed. It is read whole before its head is sent, so a cut reply can
+ * become an error.
+ */
 export const replyBytesMax = 64 * mib;
 /** Maximum length of a vendor's error reply that is read. */
 export const refusalBytesMax = mib;
@@ -70,8 +74,11 @@ export const decodedRatioMax = 200;
 export const totalMs = hour;
 /** Maximum part of a stream that waits for a slow client before the vendor is paused. */
 export const streamBufferBytesMax = 256 * kib;
-/** Default maximum of concurrent calls to models per process. About as many paced streams as one core serves (50 events
- * a second each, about 20 µs per event). More JSON calls would only wait: 2,000 of them for seconds. */
+/**
+ * Default maximum of concurrent calls to models per process. About as many paced streams as one
+ * core serves (50 events a second each, about 20 µs per event). More JSON calls would only wait:
+ * 2,000 of them for seconds.
+ */
 export const concurrentCallsMax = 1_000;
 /**
  * Maximum number of concurrent token counts, polls and other free requests of an account and
@@ -109,8 +116,10 @@ export const firstContentMs = 30 * second;
 export const disconnectGraceMs = 5 * second;
 /** Maximum for replies that are read to their end after a disconnect. */
 export const detachedReplyMs = hour;
-/** Maximum number of replies that a process reads after a disconnect: each keeps a connection and up to
- * {@link streamBufferBytesMax}. The vendors of further ones are stopped. */
+/**
+ * Maximum number of replies that a process reads after a disconnect: each keeps a connection and up
+ * to {@link streamBufferBytesMax}. The vendors of further ones are stopped.
+ */
 export const detachedRepliesMax = 256;
 /** Default and maximum page size of lists. */
 export const pageSizeDefault = 100;
@@ -194,10 +203,15 @@ export const streamOutageMs = minute;
  * that works, short for a caller whose reply ends only afterwards.
  */
 export const journalAfterMs = 250;
-/** Maximum number of settlements in the journal of a process. Only running calls can add to it: without a database new
- * calls are refused. */
+/**
+ * Maximum number of settlements in the journal of a process. Only running calls can add to it:
+ * without a database new calls are refused.
+ */
 export const journalEntriesMax = 100_000;
-/** Maximum size of a process's journal: over 100,000 settlements of 0.7 KB. With nine failed attempts one has 2.2 KB. */
+/**
+ * Maximum size of a process's journal: over 100,000 settlements of 0.7 KB. With nine failed
+ * attempts one has 2.2 KB.
+ */
 export const journalBytesMax = 128 * mib;
 /** A journal of this size is rewritten, without the settlements that the database has. */
 export const journalCompactBytes = 8 * mib;
@@ -220,7 +234,10 @@ export const stopSequenceCharsMax = 500;
  * Bytes per token if a call is charged by an estimate. Holds use a stricter bound, see wire/json.
  */
 export const bytesPerToken = 4;
-/** Maximum text whose tokens are counted exactly, and the timeout of the count: the worst such text takes 2 s. */
+/**
+ * Maximum text whose tokens are counted exactly, and the timeout of the count: the worst such text
+ * takes 2 s.
+ */
 export const countBytesMax = 2 * mib;
 export const countTimeoutMs = 5 * second;
 /**
@@ -246,7 +263,10 @@ export const storedResponseTtlMs = 30 * day;
  * little more than the day within which it ends. Events take ten times the space of the response.
  */
 export const storedEventsTtlMs = 26 * hour;
-/** Maximum stored response with its input. A longer one is answered, but cannot be read or continued by its id. */
+/**
+ * Maximum stored response with its input. A longer one is answered, but cannot be read or continued
+ * by its id.
+ */
 export const storedResponseBytesMax = 8 * mib;
 /** Maximum storage per account. Beyond it the responses that would expire first are deleted. */
 export const storedAccountBytesMax = 1_024 * mib;
@@ -286,7 +306,10 @@ export const taskSubmitsMax = 256;
 export const taskChecksMax = 256;
 /** Maximum number of tasks that one statement claims. */
 export const taskClaimMax = 64;
-/** Pause before the first status poll; later ones grow by half each time, up to {@link taskPollMsMax}. */
+/**
+ * Pause before the first status poll; later ones grow by half each time, up to {@link
+ * taskPollMsMax}.
+ */
 export const taskPollMs = second;
 export const taskPollMsMax = 15 * second;
 /**
@@ -343,8 +366,11 @@ export const webhookAnswerMs = 5 * second;
 export const webhookEndpointMax = 8;
 export const webhookAccountMax = 50;
 export const webhookNodeMax = 500;
-/** The share of {@link webhookNodeMax} for endpoints that failed or are slow; and the share for those together with
- * endpoints of unknown health. The rest is for endpoints that answer, however many others hang. */
+/**
+ * The share of {@link webhookNodeMax} for endpoints that failed or are slow; and the share for
+ * those together with endpoints of unknown health. The rest is for endpoints that answer, however
+ * many others hang.
+ */
 export const webhookSuspectShare = 0.5;
 export const webhookUnprovenShare = 0.85;
 /** An endpoint whose delivery takes longer counts as slow. */
@@ -383,7 +409,10 @@ export const resultBytesMax = 512 * mib;
 export const resultTtlMs = 7 * day;
 /** Time for which an expired file returns 410 instead of 404. */
 export const resultMemoryMs = 30 * day;
-/** An unfinished file of this age is removed: older than {@link resultFetchMs} and {@link resultUploadMs} together. */
+/**
+ * An unfinished file of this age is removed: older than {@link resultFetchMs} and {@link
+ * resultUploadMs} together.
+ */
 export const resultPendingMs = hour;
 /** Timeouts of a download from a vendor: until its head, between two reads, and in total. */
 export const resultHeadMs = 30 * second;
@@ -503,9 +532,11 @@ export const codeGuessesMax = 15;
  * than 1e-4 (R-KEY-5). At the limits of a day, that takes 18 days without a pause.
  */
 export const codeLifeGuessesMax = 900;
-/** Maximum number of codes per window: to one number (R-KEY-3; those for strangers, for known browsers and for sessions
- * count apart), for one account, and of strangers from one IP address and to the numbers of one country. The total per
- * day is configured. */
+/**
+ * Maximum number of codes per window: to one number (R-KEY-3; those for strangers, for known
+ * browsers and for sessions count apart), for one account, and of strangers from one IP address and
+ * to the numbers of one country. The total per day is configured.
+ */
 export const codeSendsMax = {
   phone: [
     { max: 1, withinMs: minute },
@@ -522,12 +553,17 @@ export const codeSendsMax = {
   ],
   country: [{ max: 200, withinMs: hour }],
 } as const;
-/** The share of the codes per day that strangers can use up. The rest is for known browsers and sessions, so that strangers
- * cannot keep owners out (R-KEY-5). */
+/**
+ * The share of the codes per day that strangers can use up. The rest is for known browsers and
+ * sessions, so that strangers cannot keep owners out (R-KEY-5).
+ */
 export const codeStrangersShare = 0.75;
 /** Default maximum number of codes per day. */
 export const codesDailyDefault = 1_000;
-/** Maximum number of wrong passwords or authenticator codes per window: for one user, from one IP address. */
+/**
+ * Maximum number of wrong passwords or authenticator codes per window: for one user, from one IP
+ * address.
+ */
 export const failuresMax = {
   subject: { max: 10, withinMs: 15 * minute },
   address: { max: 50, withinMs: 15 * minute },
@@ -545,8 +581,10 @@ export const smsAnswerMs = 10 * second;
  */
 export const toolCallsDefault = 10;
 
-/** The longest input of Gemini, the longest of the models that vendors offer widely, in tokens. Routes of longer ones, and
- * shorter ones, are configured with their `max_context`. */
+/**
+ * The longest input of Gemini, the longest of the models that vendors offer widely, in tokens.
+ * Routes of longer ones, and shorter ones, are configured with their `max_context`.
+ */
 export const longestInputTokens = 1_048_576;
 /**
  * Tokens of one call of such a tool that the model reads, for the hold: results of a search take

@@ -5,8 +5,9 @@ const listCharsMax = 1024;
 const nameCharsMax = 128;
 
 /**
- * Joins the names of members to one line for a header or a message. Clients choose some of the names: a character that
- * no header may contain becomes a question mark, and names beyond the limit are replaced by three dots.
+ * Joins the names of members to one line for a header or a message. Clients choose some of the
+ * names: a character that no header may contain becomes a question mark, and names beyond the limit
+ * are replaced by three dots.
  */
 export function memberList(names: readonly string[]): string {
   let list = "";

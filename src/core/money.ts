@@ -24,12 +24,17 @@ export function parseUsd(text: string): bigint | undefined {
   return nanos <= amountNanosMax ? nanos : undefined;
 }
 
-/** Writes nano-USD as the shortest exact decimal string: `250000000n` is `"0.25"`, `0n` is `"0"`. */
+/**
+ * Writes nano-USD as the shortest exact decimal string: `250000000n` is `"0.25"`, `0n` is `"0"`.
+ */
 export function formatUsd(nanos: bigint): string {
   return formatDecimal(nanos, 9);
 }
 
-/** Writes `value` × 10^-`places` as the shortest exact decimal string: `1500n` with 3 places is `"1.5"`. */
+/**
+ * Writes `value` × 10^-`places` as the shortest exact decimal string: `1500n` with 3 places is
+ * `"1.5"`.
+ */
 export function formatDecimal(value: bigint, places: number): string {
   const sign = value < 0n ? "-" : "";
   const digits = (value < 0n ? -value : value).toString().padStart(places + 1, "0");

@@ -48,8 +48,8 @@ export function readPage(request: PageRequest, options: PageOptions = {}): Page 
 }
 
 /**
- * The token of the page after the item with this sort key. Opaque to callers; {@link readPage} reads it.
- * `undefined` or "" means there is no next page.
+ * The token of the page after the item with this sort key. Opaque to callers; {@link readPage}
+ * reads it. `undefined` or "" means there is no next page.
  */
 export function nextPageToken(lastKey: string | undefined): string {
   return lastKey ? Buffer.from(`${mark}${lastKey}`).toString("base64url") : "";
@@ -77,7 +77,8 @@ function decodeToken(token: string): string | undefined {
   if (token.length > tokenCharsMax) return undefined;
   const text = Buffer.from(token, "base64url").toString();
   const after = text.startsWith(mark) ? text.slice(mark.length) : "";
-  // The base64 decoder skips invalid characters, so a token counts only if it encodes back to itself.
+  // The base64 decoder skips invalid characters, so a token counts only if it encodes back to
+  // itself.
   return nextPageToken(after) === token ? after : undefined;
 }
 

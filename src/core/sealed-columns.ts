@@ -1,4 +1,7 @@
-/** Columns that are encrypted with the master key, and how a change of the master key encrypts them again. */
+/**
+ * Columns that are encrypted with the master key, and how a change of the master key encrypts them
+ * again.
+ */
 import type { PoolClient } from "pg";
 import { createSealing } from "./sealing.ts";
 

@@ -20,8 +20,8 @@ const tagBytes = 16;
 const keyBytes = 32;
 
 /**
- * AES-256-GCM with one key per account: HKDF-SHA256 of the master key, the purpose and the account id. Nonces are
- * random; at 96 bits, 4 × 10⁹ of them per account are safe.
+ * AES-256-GCM with one key per account: HKDF-SHA256 of the master key, the purpose and the account
+ * id. Nonces are random; at 96 bits, 4 × 10⁹ of them per account are safe.
  *
  * @param purpose separates keys of different uses, for example `reasoning`
  */

@@ -27,7 +27,10 @@ export function tierOfWord(word: string): ServiceTier | "standard" | undefined {
   return isTier(tier) ? tier : undefined;
 }
 
-/** A tier, and another name of it: OpenAI serves requests for `fast` and `priority` alike, and answers `priority`. */
+/**
+ * A tier, and another name of it: OpenAI serves requests for `fast` and `priority` alike, and
+ * answers `priority`.
+ */
 export function sameTiers(tier: ServiceTier): readonly ServiceTier[] {
   if (tier === "fast") return ["fast", "priority"];
   return tier === "priority" ? ["priority", "fast"] : [tier];

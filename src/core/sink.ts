@@ -10,8 +10,8 @@ export interface SinkHead {
 }
 
 /**
- * Receives a reply: either one {@link whole}, or a {@link head} and any number of chunks. The edge that created the
- * sink ends a streamed reply when the call ends.
+ * Receives a reply: either one {@link whole}, or a {@link head} and any number of chunks. The edge
+ * that created the sink ends a streamed reply when the call ends.
  */
 export interface Sink<Out> {
   /** A complete reply; nothing follows. */
@@ -64,8 +64,8 @@ export function withinSettleWait(work: Promise<void> | undefined): Promise<void>
 }
 
 /**
- * Converts a call to the messages of a server-streaming RPC. The call starts with the first read and is cancelled
- * when the reader returns early. At most one message is buffered.
+ * Converts a call to the messages of a server-streaming RPC. The call starts with the first read
+ * and is cancelled when the reader returns early. At most one message is buffered.
  */
 export function asMessages<Out, Message>(
   call: SinkCall<Out>,
@@ -123,8 +123,8 @@ class MessageIterator<Out, Message>
   }
 
   /**
-   * Cancels the call as if its client had disconnected, and waits for its end. A call that was never read has not
-   * started.
+   * Cancels the call as if its client had disconnected, and waits for its end. A call that was
+   * never read has not started.
    */
   async return(): Promise<Result<Message>> {
     this.#isGone = true;

@@ -1,7 +1,10 @@
 /** "Did you mean" in error messages. */
 import { closest, distance } from "fastest-levenshtein";
 
-/** Longer words, in characters, are no mistyped names: comparing one of megabytes would stop the event loop. */
+/**
+ * Longer words, in characters, are no mistyped names: comparing one of megabytes would stop the
+ * event loop.
+ */
 const wordMax = 100;
 
 /**

@@ -59,7 +59,9 @@ const tailsAtOnce = 256;
 
 const tailBytes = 8;
 
-/** Creates a source of variant and random bits: `8xxx-xxxxxxxxxxxx`, the first digit from 8 to b. */
+/**
+ * Creates a source of variant and random bits: `8xxx-xxxxxxxxxxxx`, the first digit from 8 to b.
+ */
 function randomTails(): () => string {
   let digits = "";
   let at = 0;

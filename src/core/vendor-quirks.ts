@@ -12,7 +12,10 @@ export interface VendorQuirks {
   readonly lateSystem?: "in_place" | "as_user" | "at_top" | undefined;
   /** Whether the role `developer` is known; if not, it is sent as `system`. Default `accepted`. */
   readonly developerRole?: "accepted" | "refused" | undefined;
-  /** The ids of tool calls: `any`, each `unique`, or unique with 9 letters and digits. Default `unique`. */
+  /**
+   * The ids of tool calls: `any`, each `unique`, or unique with 9 letters and digits. Default
+   * `unique`.
+   */
   readonly callIds?: "any" | "unique" | "alphanumeric_9" | undefined;
   /** Whether each call needs one result, directly after it. Default `paired`. */
   readonly toolResults?: "any" | "paired" | undefined;

@@ -12,7 +12,10 @@ export class WakeSignal {
     this.#end?.();
   }
 
-  /** Resolves at the next {@link wake}, after `ms` milliseconds, or when `signal` is aborted. Leaves no listener. */
+  /**
+   * Resolves at the next {@link wake}, after `ms` milliseconds, or when `signal` is aborted. Leaves
+   * no listener.
+   */
   sleep(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const end = (): void => {

@@ -1,5 +1,7 @@
-/** Opens the database and brings its schema up to date: the ORM over the entities of all rooms, and the plain pool for
- * prepared SQL. */
+/**
+ * Opens the database and brings its schema up to date: the ORM over the entities of all rooms, and
+ * the plain pool for prepared SQL.
+ */
 import type { MigrationObject } from "@mikro-orm/core";
 import { Migrator } from "@mikro-orm/migrations";
 import { MikroORM, type Options } from "@mikro-orm/postgresql";
@@ -219,7 +221,10 @@ function nameOf(migration: { name: string } | (new (...args: never[]) => unknown
   return migration.name;
 }
 
-/** The migrations, oldest first. A new one is a file in migration/ and a line here; released ones never change. */
+/**
+ * The migrations, oldest first. A new one is a file in migration/ and a line here; released ones
+ * never change.
+ */
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-baseline", class: Baseline0001 },
 ];

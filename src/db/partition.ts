@@ -192,7 +192,9 @@ export async function databaseTime(database: Queryable): Promise<Date> {
   return rows[0].now;
 }
 
-/** The smallest UUIDv7 of a moment, and a little less: every id of an earlier moment is below it. */
+/**
+ * The smallest UUIDv7 of a moment, and a little less: every id of an earlier moment is below it.
+ */
 export function firstId(date: Date): string {
   const hex = date.getTime().toString(16).padStart(12, "0");
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;

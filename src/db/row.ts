@@ -1,4 +1,7 @@
-/** Types of the rows that prepared SQL reads, derived from the entities: no second description of a table. */
+/**
+ * Types of the rows that prepared SQL reads, derived from the entities: no second description of a
+ * table.
+ */
 import type { EntitySchema, InferEntity, Opt } from "@mikro-orm/core";
 
 /** `accountId` becomes `account_id`. Digits are no capitals: `sha256` stays. */

@@ -10,7 +10,10 @@ import {
   ServerResponse,
 } from "node:http";
 
-/** Headers of every reply outside the console. Nothing is loaded or run, even if the reply is shown as a document. */
+/**
+ * Headers of every reply outside the console. Nothing is loaded or run, even if the reply is shown
+ * as a document.
+ */
 export const inertHeaders = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "default-src 'none'; sandbox",
@@ -96,7 +99,10 @@ type ContentForm = "plain" | "file" | "active";
  */
 const oneType = /^([\w!#$&^.+-]+\/[\w!#$&^.+-]+)\s*(?:;(?:[^,"]|"[^"]*")*)?$/;
 
-/** Documents that can contain scripts, scripts, and style sheets, which pages of one origin load from each other. */
+/**
+ * Documents that can contain scripts, scripts, and style sheets, which pages of one origin load
+ * from each other.
+ */
 const activeType =
   /html|svg|[/+]xml|\/xsl|(?:java|ecma|live|\/j)script|\/css|^multipart\/|^message\//;
 

@@ -1,6 +1,7 @@
 /**
- * Finds the addresses of a host that a customer names, and decides whether they may be reached. A name is resolved
- * once; the connection uses these addresses, so a second, different DNS answer (DNS rebinding) has no effect.
+ * Finds the addresses of a host that a customer names, and decides whether they may be reached. A
+ * name is resolved once; the connection uses these addresses, so a second, different DNS answer
+ * (DNS rebinding) has no effect.
  */
 import { lookup, Resolver } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
@@ -28,8 +29,8 @@ export interface AddressOptions {
 type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 /**
- * All addresses of a host, in canonical spelling. A single non-public address blocks the whole name: a mixture is an
- * attempt to slip through.
+ * All addresses of a host, in canonical spelling. A single non-public address blocks the whole
+ * name: a mixture is an attempt to slip through.
  *
  * @throws GuardFailure
  */
@@ -112,7 +113,10 @@ async function resolvePublic(hostname: string, signal: AbortSignal): Promise<rea
   }
 }
 
-/** Resolves as the operating system does, hosts file included: for the hosts that the operator listed. */
+/**
+ * Resolves as the operating system does, hosts file included: for the hosts that the operator
+ * listed.
+ */
 async function resolveListed(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true })).map(({ address }) => address);
 }

@@ -25,7 +25,10 @@ interface HttpRequest {
   readonly isPatient?: boolean | undefined;
   /** The time until the head of the reply. The client's limit by default. */
   readonly firstByteMs?: number | undefined;
-  /** Cancels the request and its reply. A reason that is an {@link HttpFailure} is reported as the failure. */
+  /**
+   * Cancels the request and its reply. A reason that is an {@link HttpFailure} is reported as the
+   * failure.
+   */
   readonly signal: CancelSignal;
 }
 

@@ -18,7 +18,10 @@ export interface WatchedExchange extends Placed {
   expire(failure: HttpFailure): void;
 }
 
-/** The running exchanges of a client. One timer serves all: one for each would cost more than the exchange. */
+/**
+ * The running exchanges of a client. One timer serves all: one for each would cost more than the
+ * exchange.
+ */
 export class ExchangeWatch {
   readonly #idleMs: number;
   readonly #totalMs: number;

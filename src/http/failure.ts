@@ -11,7 +11,10 @@ export type FailureKind = "connect" | "connect_timeout" | "timeout" | "reset" | 
 /** A request without a complete reply. The message is for the log, not for callers. */
 export class HttpFailure extends Error {
   readonly kind: FailureKind;
-  /** Whether the whole request had been written to the connection: then the vendor may have worked for it. */
+  /**
+   * Whether the whole request had been written to the connection: then the vendor may have worked
+   * for it.
+   */
   isSent = false;
 
   constructor(kind: FailureKind, message: string, cause?: unknown) {
@@ -39,8 +42,8 @@ const kinds: Readonly<Record<string, FailureKind>> = {
 };
 
 /**
- * Classifies an error of the HTTP library. Unknown errors count as `reset`, so that a request that may have been
- * sent is not repeated.
+ * Classifies an error of the HTTP library. Unknown errors count as `reset`, so that a request that
+ * may have been sent is not repeated.
  */
 export function readFailure(error: Error): HttpFailure {
   if (error instanceof HttpFailure) return error;

@@ -1,7 +1,8 @@
 /**
- * HTTP client for addresses that customers name: webhooks, result files, images. It opens one connection per request,
- * only to addresses that were checked (SSRF). There are no redirects, proxies, cookies or compression; one deadline
- * covers everything up to the reply's head, another the body, and the body's length is limited.
+ * HTTP client for addresses that customers name: webhooks, result files, images. It opens one
+ * connection per request, only to addresses that were checked (SSRF). There are no redirects,
+ * proxies, cookies or compression; one deadline covers everything up to the reply's head, another
+ * the body, and the body's length is limited.
  */
 import type { LookupFunction } from "node:net";
 import type { Readable } from "node:stream";
@@ -18,7 +19,10 @@ import { literalAddress, readPublicUrl } from "./public-url.ts";
 export interface GuardedRequest {
   readonly method: "GET" | "HEAD" | "POST";
   readonly url: string;
-  /** Headers in addition to `host`, `content-length`, `connection` and `accept-encoding`, which are set here. */
+  /**
+   * Headers in addition to `host`, `content-length`, `connection` and `accept-encoding`, which are
+   * set here.
+   */
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent unchanged. No body by default. */
   readonly body?: Uint8Array;
@@ -29,8 +33,8 @@ export interface GuardedRequest {
   /** Maximum length of the body. Default 16 KiB. */
   readonly bodyBytesMax?: number;
   /**
-   * For a body that is too long, too slow or broken off: `cut` ends the reply there, `fail` reports a failure.
-   * Default `fail`.
+   * For a body that is too long, too slow or broken off: `cut` ends the reply there, `fail` reports
+   * a failure. Default `fail`.
    */
   readonly whenCut?: "cut" | "fail";
   /** Decides at the reply's head whether to read the body. By default it is read. */
@@ -56,7 +60,10 @@ interface StepTimes {
   addressClass: AddressClass;
 }
 
-/** Class of the address reached, which does not reveal it. `listed`: a host that the operator exempted. */
+/**
+ * Class of the address reached, which does not reveal it. `listed`: a host that the operator
+ * exempted.
+ */
 type AddressClass = "none" | "public_ipv4" | "public_ipv6" | "listed" | "blocked";
 
 /** A reply of any status. */

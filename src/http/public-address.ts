@@ -1,6 +1,7 @@
 /**
- * Decides which IP addresses are public. Requests to customer-named addresses go only there: all others are
- * internal (loopback, private networks, cloud metadata) or lead to internal ones by translation (NAT64, 6to4).
+ * Decides which IP addresses are public. Requests to customer-named addresses go only there: all
+ * others are internal (loopback, private networks, cloud metadata) or lead to internal ones by
+ * translation (NAT64, 6to4).
  */
 import { BlockList, isIPv4, isIPv6, SocketAddress } from "node:net";
 
@@ -27,12 +28,15 @@ const closedIpv4 = [
 ];
 
 /**
- * The range that IANA opened for global unicast. All other IPv6 ranges are blocked: mapped and translated IPv4,
- * unique local, link local, multicast, and future ones.
+ * The range that IANA opened for global unicast. All other IPv6 ranges are blocked: mapped and
+ * translated IPv4, unique local, link local, multicast, and future ones.
  */
 const openIpv6 = ["2000::/3"];
 
-/** Special ranges within {@link openIpv6}: Teredo and protocol assignments, documentation, 6to4, AS112. */
+/**
+ * Special ranges within {@link openIpv6}: Teredo and protocol assignments, documentation, 6to4,
+ * AS112.
+ */
 const closedIpv6 = [
   "2001::/23",
   "2001:db8::/32",
@@ -48,8 +52,8 @@ const ranges = {
 };
 
 /**
- * Whether an IP address, as text without brackets, is on the public internet. False for anything else, including
- * addresses with a zone (`fe80::1%eth0`).
+ * Whether an IP address, as text without brackets, is on the public internet. False for anything
+ * else, including addresses with a zone (`fe80::1%eth0`).
  */
 export function isPublicAddress(address: string): boolean {
   if (isIPv4(address)) return !ranges.closedIpv4.check(address, "ipv4");

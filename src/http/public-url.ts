@@ -1,6 +1,6 @@
 /**
- * Checks URLs that customers name, for webhooks and images, as far as possible without DNS. The addresses behind a
- * name are checked when connecting; see guarded-client.ts.
+ * Checks URLs that customers name, for webhooks and images, as far as possible without DNS. The
+ * addresses behind a name are checked when connecting; see guarded-client.ts.
  */
 import { isIP } from "node:net";
 import { publicUrlCharsMax } from "../core/limits.ts";

@@ -100,7 +100,10 @@ export class MaskedBody {
 
 const lineFeed = 0x0a;
 
-/** A secret as encoders of JSON and of URLs spell it. Those of PHP, .NET and Java escape more than JSON requires. */
+/**
+ * A secret as encoders of JSON and of URLs spell it. Those of PHP, .NET and Java escape more than
+ * JSON requires.
+ */
 function spellingsOf(secret: string): string[] {
   const json = JSON.stringify(secret).slice(1, -1);
   const escaped = (characters: RegExp): string =>

@@ -44,8 +44,8 @@ export interface AuthenticatorOptions {
   /** URL of the same database, for the feed's connection. Contains a password: never log it. */
   readonly url: DatabaseAddress;
   /**
-   * Logs a lost feed, and presented keys that are disabled, deleted or expired: at most one line per key in 5 s.
-   * Never contains a key.
+   * Logs a lost feed, and presented keys that are disabled, deleted or expired: at most one line
+   * per key in 5 s. Never contains a key.
    */
   readonly warn: (message: string, fields: object) => void;
   /** Counts refusals by their true reason. A text that does not look like a key is `unknown`. */
@@ -71,7 +71,10 @@ export interface AuthenticatorStats {
 export interface Authenticator {
   /** @throws GatewayError SERVICE_UNAVAILABLE within 1 s if the database does not answer */
   readonly authenticate: Authenticate;
-  /** Starts to follow changes and to write key usage times; until then nothing is cached. Never rejects. */
+  /**
+   * Starts to follow changes and to write key usage times; until then nothing is cached. Never
+   * rejects.
+   */
   start(): Promise<void>;
   /** Stops, and writes pending usage times. */
   close(): Promise<void>;
@@ -95,7 +98,10 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   };
 }
 
-/** A result with its promise. The same promise is returned for every cache hit, so that hits allocate nothing. */
+/**
+ * A result with its promise. The same promise is returned for every cache hit, so that hits
+ * allocate nothing.
+ */
 interface Answered {
   readonly verdict: Verdict;
   readonly answer: Promise<KeyCaller | RefusedKey | undefined>;
@@ -169,8 +175,8 @@ class KeyChecker {
   }
 
   /**
-   * Drops all refused keys, which are few and cheap to query again; an unknown key may be one that was just
-   * created.
+   * Drops all refused keys, which are few and cheap to query again; an unknown key may be one that
+   * was just created.
    */
   #startGeneration(): void {
     this.#generation += 1;

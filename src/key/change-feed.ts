@@ -82,15 +82,18 @@ export class ChangeFeed {
     this.#clock = options.clock ?? (() => performance.now());
   }
 
-  /** Starts, and reconnects until closed. Resolves when the feed is current or the first attempt has failed. */
+  /**
+   * Starts, and reconnects until closed. Resolves when the feed is current or the first attempt has
+   * failed.
+   */
   start(): Promise<void> {
     this.#running ??= this.#run();
     return this.#firstTry.promise;
   }
 
   /**
-   * Whether all changes older than 0.8 s are known. Compared by clock rather than by timer: the clock is right
-   * immediately after a pause of the process.
+   * Whether all changes older than 0.8 s are known. Compared by clock rather than by timer: the
+   * clock is right immediately after a pause of the process.
    */
   isCurrent(nowMs: number): boolean {
     return nowMs - this.#provenMs <= proofMsMax;
@@ -117,7 +120,9 @@ export class ChangeFeed {
     }
   }
 
-  /** Runs one connection from start to end. @throws the reason it ended, except after {@link close} */
+  /**
+   * Runs one connection from start to end. @throws the reason it ended, except after {@link close}
+   */
   async #follow(): Promise<void> {
     const lost = new AbortController();
     const signal = AbortSignal.any([lost.signal, this.#closed.signal]);

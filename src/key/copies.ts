@@ -1,7 +1,7 @@
 /**
- * Encrypted copies of keys, so that they can be shown again (R-KEY-1). A copy is encrypted with its account's data
- * key, and the data key with the master key. So a new master key changes one row per account, and one account's
- * rows decrypt no other's.
+ * Encrypted copies of keys, so that they can be shown again (R-KEY-1). A copy is encrypted with its
+ * account's data key, and the data key with the master key. So a new master key changes one row per
+ * account, and one account's rows decrypt no other's.
  */
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { MikroORM } from "@mikro-orm/postgresql";

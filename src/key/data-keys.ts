@@ -1,6 +1,6 @@
 /**
- * The data keys of accounts, which copies of API keys are encrypted with. Each is encrypted with the
- * master key, so a new master key changes one row per account.
+ * The data keys of accounts, which copies of API keys are encrypted with. Each is encrypted with
+ * the master key, so a new master key changes one row per account.
  */
 import { randomBytes } from "node:crypto";
 import type { Pool } from "pg";
@@ -45,8 +45,8 @@ export interface DataKeys {
   /** Whether the account has a data key, under any master key. */
   exists(accountId: string): Promise<boolean>;
   /**
-   * Returns the account's encryption; creates its data key exactly once. Undefined if another master
-   * key encrypted it.
+   * Returns the account's encryption; creates its data key exactly once. Undefined if another
+   * master key encrypted it.
    */
   sealingOf(accountId: string): Promise<Sealing | undefined>;
 }

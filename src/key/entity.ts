@@ -37,7 +37,9 @@ export const ApiKeyEntity = defineEntity({
   ],
 });
 
-/** Last use of a key. A separate table, because every change of a key is broadcast to all processes. */
+/**
+ * Last use of a key. A separate table, because every change of a key is broadcast to all processes.
+ */
 export const KeyUseEntity = defineEntity({
   name: "KeyUseEntity",
   tableName: "key_use",

@@ -1,6 +1,7 @@
 /**
- * Records when keys are used, in batches outside the calls, at most once a minute per key. Best effort: losing some with a
- * killed process or an unreachable database is better than failing a call.
+ * Records when keys are used, in batches outside the calls, at most once a minute per key. Best
+ * effort: losing some with a killed process or an unreachable database is better than failing a
+ * call.
  */
 import type { Pool } from "pg";
 

@@ -119,8 +119,8 @@ function listAndCreate(options: KeyServiceOptions): Pick<Rpcs, "listKeys" | "cre
 }
 
 /**
- * Refuses a key above the maximum of its account. The account's row is locked, so that keys created at the same time
- * are counted.
+ * Refuses a key above the maximum of its account. The account's row is locked, so that keys created
+ * at the same time are counted.
  *
  * @throws GatewayError INVALID_REQUEST
  */

@@ -12,8 +12,8 @@ export type StoredKeyState =
 export type KeyAction = "enable" | "disable" | "delete";
 
 /**
- * The state after an action; `undefined` means refused. Repeating an action changes nothing, so that retries are
- * harmless.
+ * The state after an action; `undefined` means refused. Repeating an action changes nothing, so
+ * that retries are harmless.
  */
 export const keyTransitions: Readonly<
   Record<KeyAction, Readonly<Record<StoredKeyState, StoredKeyState | undefined>>>

@@ -17,7 +17,10 @@ const text = `select 1 from api_key k join account a on a.id = k.account_id
   where k.id = $1 and k.account_id = $2 and k.state = ${KeyState.ENABLED}
     and (k.expire_time is null or k.expire_time > now()) and a.state = ${AccountState.ACTIVE}`;
 
-/** Creates the check. It reads the database each time: such links are few, and must end with their key. */
+/**
+ * Creates the check. It reads the database each time: such links are few, and must end with their
+ * key.
+ */
 export function createKeyCheck(pool: Pool): IsKeyUsable {
   return async ({ accountId, keyId }) =>
     (await mapDatabaseLoss(pool.query(text, [keyId, accountId]))).rowCount === 1;

@@ -3,7 +3,10 @@ import type { RateLimits } from "../config/config.ts";
 
 /** The key, account or model to which limits apply. */
 export interface LimitSubject {
-  /** Unique: `k` and a key, `a` and an account, `m` and a model, `c` and a vendor with its credential. */
+  /**
+   * Unique: `k` and a key, `a` and an account, `m` and a model, `c` and a vendor with its
+   * credential.
+   */
   readonly name: string;
   readonly kind: "key" | "account" | "model" | "credential";
   readonly limits: RateLimits;

@@ -315,7 +315,10 @@ const windowMs = 60_000;
 
 const noUse: LimitUse = { requests: 0, tokens: 0 };
 
-/** All subjects of a batch, sorted: every batch locks them in this order. The later limits of a subject count. */
+/**
+ * All subjects of a batch, sorted: every batch locks them in this order. The later limits of a
+ * subject count.
+ */
 function subjectsOf(
   requests: readonly LimitedRequest[],
   returns: readonly TokenReturn[],

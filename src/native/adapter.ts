@@ -265,7 +265,10 @@ class NativeRequest extends ReadRequest<Buffer> {
     return route.meter?.({ request, model: this.#found.model, headers });
   }
 
-  /** Reports a referenced object that the vendor no longer has, as one that never existed. @throws GatewayError NOT_FOUND */
+  /**
+   * Reports a referenced object that the vendor no longer has, as one that never existed. @throws
+   * GatewayError NOT_FOUND
+   */
   #checkObjects(reply: VendorReply): Promise<VendorReply> | VendorReply {
     return this.text.storedTokens ? checkObjects(this.#exchange.mount, reply) : reply;
   }
@@ -322,7 +325,10 @@ function textBytesOf(bytes: Buffer, alone: NativeMeter | undefined): number {
   return alone?.textBytes ?? 0;
 }
 
-/** Routes to the one credential to which objects at the vendor belong. @param credential empty: the first */
+/**
+ * Routes to the one credential to which objects at the vendor belong. @param credential empty: the
+ * first
+ */
 export function boundTo(
   mount: NativeExchange["mount"],
   routes: readonly PlannedRoute[],

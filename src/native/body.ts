@@ -90,7 +90,10 @@ export class NativeBody implements NativeRequest {
     return body.map((piece) => rewriteAddresses(piece, changes.addresses ?? []));
   }
 
-  /** Renames the model in every member named `model`. A quote inside a text is escaped, so no text matches. */
+  /**
+   * Renames the model in every member named `model`. A quote inside a text is escaped, so no text
+   * matches.
+   */
   #renames(model: BodyChanges["model"]): Edit[] {
     if (model === undefined) return [];
     const { members, nested } = this.#read();
@@ -103,7 +106,10 @@ export class NativeBody implements NativeRequest {
     });
   }
 
-  /** Edits that remove members, each with one comma: the one after it, or the one before the last kept member's end. */
+  /**
+   * Edits that remove members, each with one comma: the one after it, or the one before the last
+   * kept member's end.
+   */
   #removals(names: readonly string[]): Edit[] {
     if (names.length === 0) return [];
     const { members } = this.#read();

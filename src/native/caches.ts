@@ -1,8 +1,8 @@
 /**
- * Prompt caches at vendors, which bill their storage by the hour. A request that creates one is charged for its tokens
- * and for the storage until it expires; one that prolongs it, for the storage that this adds. Whatever is deleted or
- * shortened was paid for: nothing is refunded, and nothing is charged twice. A cache exists for its account only while
- * its storage is paid.
+ * Prompt caches at vendors, which bill their storage by the hour. A request that creates one is
+ * charged for its tokens and for the storage until it expires; one that prolongs it, for the
+ * storage that this adds. Whatever is deleted or shortened was paid for: nothing is refunded, and
+ * nothing is charged twice. A cache exists for its account only while its storage is paid.
  */
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { Pool } from "pg";

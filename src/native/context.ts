@@ -1,4 +1,7 @@
-/** The context of native calls: the mounted vendor APIs, the services of other rooms, and one request. */
+/**
+ * The context of native calls: the mounted vendor APIs, the services of other rooms, and one
+ * request.
+ */
 import type { HeaderList, NativeMount } from "./mount.ts";
 import type { Pool } from "pg";
 import type { Logger } from "pino";

@@ -8,7 +8,10 @@ import { EventDataReader } from "../wire/sse/event-stream.ts";
 import type { VendorBody, VendorReply } from "../provider/reply.ts";
 import type { Vendor } from "../provider/vendor.ts";
 
-/** The reply. Where its first event reports such a fault, or the reply is a refusal as an event, that event as JSON. */
+/**
+ * The reply. Where its first event reports such a fault, or the reply is a refusal as an event,
+ * that event as JSON.
+ */
 export async function unwrapFirstEventError(
   vendor: Vendor,
   reply: VendorReply,
@@ -40,7 +43,10 @@ interface FirstEvent {
   readonly pending?: Promise<boolean>;
 }
 
-/** Reads the first event, for a short time: a fault is reported at once, and the client of a slow reply gets its head. */
+/**
+ * Reads the first event, for a short time: a fault is reported at once, and the client of a slow
+ * reply gets its head.
+ */
 async function firstEvent(body: VendorBody): Promise<FirstEvent> {
   const pieces: Buffer[] = [];
   const reader = new EventDataReader();
@@ -64,7 +70,9 @@ async function firstEvent(body: VendorBody): Promise<FirstEvent> {
   }
 }
 
-/** Limits the wait. A plain timer: an aborted one creates an error with its stack for each stream. */
+/**
+ * Limits the wait. A plain timer: an aborted one creates an error with its stack for each stream.
+ */
 class WaitLimit {
   readonly comes: Promise<undefined>;
   #timer: NodeJS.Timeout | undefined;

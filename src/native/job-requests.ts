@@ -1,4 +1,7 @@
-/** Customers' requests about their jobs (poll, cancel, list), and about the models that they may use. */
+/**
+ * Customers' requests about their jobs (poll, cancel, list), and about the models that they may
+ * use.
+ */
 import type {
   NativeCancelRoute,
   NativeListRoute,
@@ -17,7 +20,10 @@ import { parseObject } from "./reply-stream.ts";
 import { customerBody } from "./send.ts";
 import { isUuid } from "../core/uuid.ts";
 
-/** Answers a poll from the tracked report. An id that is no job, but an object of the caller, passes to the vendor. */
+/**
+ * Answers a poll from the tracked report. An id that is no job, but an object of the caller, passes
+ * to the vendor.
+ */
 export async function poll(
   exchange: NativeExchange<NativePollRoute>,
   context: NativeContext,

@@ -1,6 +1,6 @@
 /**
- * Links that vendors' clients follow without a key (Replicate's `urls.stream`). They are sealed: opaque, unforgeable, and
- * valid for a limited time. Nothing is stored for them.
+ * Links that vendors' clients follow without a key (Replicate's `urls.stream`). They are sealed:
+ * opaque, unforgeable, and valid for a limited time. Nothing is stored for them.
  */
 import { nativeLinkMs } from "../core/limits.ts";
 import type { KeyRef } from "../core/caller.ts";

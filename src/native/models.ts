@@ -1,4 +1,7 @@
-/** Finds and lists the models of native requests, by the platform's names or the vendor's, and checks types and units. Pure. */
+/**
+ * Finds and lists the models of native requests, by the platform's names or the vendor's, and
+ * checks types and units. Pure.
+ */
 import type { JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { UnitUsage } from "../billing/prices/cost.ts";
@@ -17,14 +20,19 @@ import type {
 export interface NativeModel {
   readonly model: ModelConfig;
   readonly route: RouteConfig;
-  /** The version of the model that the client named, as it was sent. Undefined: the configured one. */
+  /**
+   * The version of the model that the client named, as it was sent. Undefined: the configured one.
+   */
   readonly version?: string;
 }
 
 /** Finds the model of a vendor by a name; undefined if there is none. */
 export type FindNativeModel = (vendor: string, name: string) => NativeModel | undefined;
 
-/** Creates the lookup. The platform's names take precedence; of models with the same vendor name, the first of the file. */
+/**
+ * Creates the lookup. The platform's names take precedence; of models with the same vendor name,
+ * the first of the file.
+ */
 export function createFindNativeModel(models: Iterable<ModelConfig>): FindNativeModel {
   const found = new Map<string, NativeModel>();
   const place = (vendor: string, name: string): string => JSON.stringify([vendor, name]);
@@ -43,7 +51,10 @@ export function createFindNativeModel(models: Iterable<ModelConfig>): FindNative
   return (vendor, name) => found.get(place(vendor, name));
 }
 
-/** The models of a vendor that a native request can name, one entry for each name. @param models those that the caller may use */
+/**
+ * The models of a vendor that a native request can name, one entry for each name. @param models
+ * those that the caller may use
+ */
 export function listNative(
   find: FindNativeModel,
   vendor: string,
@@ -122,7 +133,10 @@ interface ModelLookup {
   readonly authorize: (key: string) => ModelConfig;
 }
 
-/** The model of a request, if the caller may use it. @throws GatewayError MODEL_NOT_FOUND, ACCESS_DENIED */
+/**
+ * The model of a request, if the caller may use it. @throws GatewayError MODEL_NOT_FOUND,
+ * ACCESS_DENIED
+ */
 export function checkedModel(
   request: NativeRequest,
   at: NativeModelAt,

@@ -28,7 +28,10 @@ export interface NativeMount {
   readonly responseHeaders: HeaderList;
 }
 
-/** The mount with the credential to which an object or a job belongs. @param credential empty: the first */
+/**
+ * The mount with the credential to which an object or a job belongs. @param credential empty: the
+ * first
+ */
 export function withCredential(mount: NativeMount, credential: string): NativeMount {
   return mount.byCredential.get(credential) ?? mount;
 }

@@ -92,7 +92,10 @@ async function send(
   return requireIdentity(await followRedirect(exchange, reply));
 }
 
-/** Refuses an encoded reply, which was not requested: its header does not pass, so clients could not decode it. */
+/**
+ * Refuses an encoded reply, which was not requested: its header does not pass, so clients could not
+ * decode it.
+ */
 function requireIdentity(reply: VendorReply): VendorReply {
   const { "content-encoding": encoding = "identity" } = reply.headers;
   if (encoding === "identity") return reply;
@@ -178,9 +181,9 @@ export async function relay(
 }
 
 /**
- * Follows one redirect, on routes whose vendor redirects to its file storage: only to hosts that the route names, and
- * without the credential. On other routes a redirect is a failure, and its address is not shown. Other replies are
- * returned unchanged.
+ * Follows one redirect, on routes whose vendor redirects to its file storage: only to hosts that
+ * the route names, and without the credential. On other routes a redirect is a failure, and its
+ * address is not shown. Other replies are returned unchanged.
  */
 async function followRedirect(
   { mount, route, request, signal }: NativeExchange<NativePassRoute>,

@@ -1,6 +1,6 @@
 /**
- * Checks paths and queries of native requests in their sent form: decoded, `%2f` and `..` would make a path that was never
- * checked. Pure.
+ * Checks paths and queries of native requests in their sent form: decoded, `%2f` and `..` would
+ * make a path that was never checked. Pure.
  */
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 

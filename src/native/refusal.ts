@@ -1,4 +1,7 @@
-/** Classifies a vendor's refusal of a native request: passed on, or replaced by an error of the gateway. */
+/**
+ * Classifies a vendor's refusal of a native request: passed on, or replaced by an error of the
+ * gateway.
+ */
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { readRefusal, type Refusal, retryAfterSeconds } from "../routing/upstream-refusal.ts";
 import { refusalBytesMax } from "../core/limits.ts";
@@ -31,7 +34,10 @@ function isJobFailureStatus(status: number): boolean {
 export interface ClassifyOptions extends Pick<NativeContext, "metrics" | "log"> {
   /** As {@link NativePassRoute.isJobFailure}. Default false. */
   readonly isJobFailure?: boolean;
-  /** Whether only the operator's model can be missing: a 404 is then reported as in calls (R-ERR-4). Default false. */
+  /**
+   * Whether only the operator's model can be missing: a 404 is then reported as in calls (R-ERR-4).
+   * Default false.
+   */
   readonly isModels?: boolean;
 }
 

@@ -1,4 +1,7 @@
-/** Relays a vendor's native stream: the same bytes except for rewritten addresses, metered on the side. */
+/**
+ * Relays a vendor's native stream: the same bytes except for rewritten addresses, metered on the
+ * side.
+ */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { joinBuffers, emptyBuffer } from "../core/bytes.ts";
@@ -80,7 +83,10 @@ abstract class NativeStream implements ReplyStream<Buffer> {
   }
 }
 
-/** Server-sent events: only complete ones are passed on, so that a keep-alive comment can stand between them. */
+/**
+ * Server-sent events: only complete ones are passed on, so that a keep-alive comment can stand
+ * between them.
+ */
 export class NativeEvents extends NativeStream {
   unread: Buffer | undefined;
   readonly #splitter = new EventSplitter(eventBytesMax);

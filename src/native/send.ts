@@ -1,4 +1,7 @@
-/** Builds the vendor's request from a native request, and the customer's headers and body from the reply. */
+/**
+ * Builds the vendor's request from a native request, and the customer's headers and body from the
+ * reply.
+ */
 import type { KeyRef } from "../core/caller.ts";
 import type { NativeSend } from "../provider/native-http.ts";
 import { type BodyChanges } from "./body.ts";
@@ -15,7 +18,10 @@ export interface ModelChange {
   readonly vendorModel: string;
 }
 
-/** The request for the vendor: with its names of model and addresses, without callbacks and unlisted headers. */
+/**
+ * The request for the vendor: with its names of model and addresses, without callbacks and unlisted
+ * headers.
+ */
 export function vendorRequest(
   exchange: NativeExchange,
   publicUrl: string,
@@ -43,7 +49,10 @@ export function vendorRequest(
   return { base, method, target, headers: { ...headers, ...route.headers }, body };
 }
 
-/** The customer's form of a complete body: the vendor's addresses become the gateway's, keyless ones become links. */
+/**
+ * The customer's form of a complete body: the vendor's addresses become the gateway's, keyless ones
+ * become links.
+ */
 export function customerBody(
   { mount, owner }: { readonly mount: NativeExchange["mount"]; readonly owner: KeyRef },
   body: Buffer,

@@ -1,4 +1,7 @@
-/** The handlers of NativeService: vendors' native APIs, by one handler and a route table for each vendor. */
+/**
+ * The handlers of NativeService: vendors' native APIs, by one handler and a route table for each
+ * vendor.
+ */
 import { create, type MessageShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ExchangeHeadSchema } from "../../gen/uas/inference/v1/inference_service_pb.ts";
@@ -163,7 +166,10 @@ async function follow(
   }
 }
 
-/** Maps a failure of the vendor's connection to the caller's error. @throws GatewayError; other errors unchanged */
+/**
+ * Maps a failure of the vendor's connection to the caller's error. @throws GatewayError; other
+ * errors unchanged
+ */
 async function mapHttpFailure(work: Promise<void>): Promise<void> {
   try {
     await work;

@@ -213,7 +213,8 @@ export function noSuchObject(): GatewayError {
 }
 
 /**
- * Checks that the caller owns objects, and that one credential can use all of them, before the vendor is called (R-VND-3).
+ * Checks that the caller owns objects, and that one credential can use all of them, before the
+ * vendor is called (R-VND-3).
  *
  * @throws GatewayError NOT_FOUND, INVALID_REQUEST
  */

@@ -22,7 +22,8 @@ export interface Uploads {
   /**
    * Counts an upload before it is sent. One that the vendor refuses afterwards counts too.
    *
-   * @throws GatewayError INSUFFICIENT_BALANCE without money; RATE_LIMIT_EXCEEDED over the limits of the day
+   * @throws GatewayError INSUFFICIENT_BALANCE without money; RATE_LIMIT_EXCEEDED over the limits of
+   * the day
    */
   admit(upload: Upload): Promise<void>;
 }

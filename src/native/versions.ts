@@ -22,7 +22,10 @@ interface VersionRequest {
 
 /** Finds models by version. */
 export interface VersionLookup {
-  /** The model with the version. Undefined: the name is configured, or is no version of these models. */
+  /**
+   * The model with the version. Undefined: the name is configured, or is no version of these
+   * models.
+   */
   find(request: VersionRequest): Promise<NativeModel | undefined>;
 }
 

@@ -58,8 +58,8 @@ export class LogOutput {
   }
 
   /**
-   * Resolves when everything is written, or after a second. Where a pipe's reader has stopped, the process still waits for
-   * it at its exit, or until it is killed.
+   * Resolves when everything is written, or after a second. Where a pipe's reader has stopped, the
+   * process still waits for it at its exit, or until it is killed.
    */
   async flush(): Promise<void> {
     const endMs = performance.now() + flushMsMax;

@@ -28,8 +28,9 @@ const webhookSecret = /whsec_[A-Za-z0-9+/]{43}=/g;
 const secretCharsMin = 6;
 
 /**
- * Creates the log. Every line passes a scrubber: API keys and webhook secrets are recognised by their form, the
- * other secrets by their text. Redaction by path would miss secrets inside error messages.
+ * Creates the log. Every line passes a scrubber: API keys and webhook secrets are recognised by
+ * their form, the other secrets by their text. Redaction by path would miss secrets inside error
+ * messages.
  */
 export function createLog({ secrets, sink, output, level = "info", worker }: LogOptions): {
   log: Logger;
@@ -96,7 +97,10 @@ const flushMs = 100;
 /** Largest buffer, in characters. */
 const bufferedMax = 64 * 1024;
 
-/** @param scrub removes secrets: from all lines of a write at once, as a search per line and secret would cost more */
+/**
+ * @param scrub removes secrets: from all lines of a write at once, as a search per line and secret
+ * would cost more
+ */
 function createBuffer(
   output: LogOutput,
   scrub: (lines: string) => string,

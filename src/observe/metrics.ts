@@ -1,6 +1,6 @@
 /**
- * The gateway's metrics. Label values come from closed sets only (configured models and vendors, routes of the
- * contract, documented codes), so that no client can create a series.
+ * The gateway's metrics. Label values come from closed sets only (configured models and vendors,
+ * routes of the contract, documented codes), so that no client can create a series.
  */
 import {
   collectDefaultMetrics,

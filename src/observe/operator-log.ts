@@ -80,7 +80,8 @@ export function actionValues(
 }
 
 /**
- * Records an action of an operator; does nothing for other callers. Call it inside the transaction of the action.
+ * Records an action of an operator; does nothing for other callers. Call it inside the transaction
+ * of the action.
  */
 export async function recordAction(
   transaction: Transaction,

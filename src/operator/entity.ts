@@ -1,7 +1,9 @@
 /** The audit log of operators. */
 import { defineEntity, p } from "@mikro-orm/core";
 
-/** An action of an operator. Append-only. `before` and `after`: the changed values, without secrets. */
+/**
+ * An action of an operator. Append-only. `before` and `after`: the changed values, without secrets.
+ */
 export const AuditEntryEntity = defineEntity({
   name: "AuditEntryEntity",
   tableName: "audit_entry",

@@ -1,6 +1,6 @@
 /**
- * The health of routes and credentials, from the attempts in the records of calls: the same for all processes, and across
- * restarts. SQL because it reads the newest calls as a set.
+ * The health of routes and credentials, from the attempts in the records of calls: the same for all
+ * processes, and across restarts. SQL because it reads the newest calls as a set.
  */
 import type { Pool } from "pg";
 import type { AttemptRow } from "../billing/calls/call-row.ts";
@@ -24,7 +24,10 @@ export interface RecordedHealth {
   /** Times to the answer in milliseconds. */
   readonly durationsMs: number[];
   lastFailure: { readonly failure: string; readonly timeMs: number } | undefined;
-  /** The breaker that a process would have if it had made all these attempts. Its times are of the calls' start. */
+  /**
+   * The breaker that a process would have if it had made all these attempts. Its times are of the
+   * calls' start.
+   */
   readonly breaker: Breaker;
 }
 
@@ -73,7 +76,10 @@ export function targetKey({ vendor, model, credential }: TargetName): string {
   return JSON.stringify([vendor, model, credential]);
 }
 
-/** The attempts of a call. Without a choice, the answered one is not in its record, but the configuration has it. */
+/**
+ * The attempts of a call. Without a choice, the answered one is not in its record, but the
+ * configuration has it.
+ */
 function attemptsOf(call: CallFacts, { models, vendors }: Pick<Config, "models" | "vendors">) {
   const attempts = call.attempts ?? [];
   const isRecorded = attempts.some(({ error_code: code }) => code === undefined);

@@ -64,7 +64,10 @@ interface RecentRow {
   readonly failed_request_id: string | null;
 }
 
-/** Statistics of the newest calls of all accounts. Ids begin with the time, so no index on time is needed. */
+/**
+ * Statistics of the newest calls of all accounts. Ids begin with the time, so no index on time is
+ * needed.
+ */
 const recentSql = `
   select vendor, count(*)::int as calls, count(*) filter (where ending = 4)::int as failed,
       percentile_cont(0.5) within group (order by first_byte_ms) filter (where first_byte_ms > 0)

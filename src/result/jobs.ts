@@ -1,4 +1,7 @@
-/** Background jobs of result files: expired files are removed, and bytes that no file refers to. SQL: batches of rows under locks. */
+/**
+ * Background jobs of result files: expired files are removed, and bytes that no file refers to.
+ * SQL: batches of rows under locks.
+ */
 import type { Pool } from "pg";
 import { resultExpireMs, resultMemoryMs } from "../core/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/periodic.ts";
@@ -25,7 +28,10 @@ export interface ResultJobs extends PeriodicJobs {
 /** Number of rows per statement: a long statement would delay others. */
 const batch = 500;
 
-/** Creates the jobs; {@link PeriodicJobs.start} begins, and the first run also checks that the stores can be used. */
+/**
+ * Creates the jobs; {@link PeriodicJobs.start} begins, and the first run also checks that the
+ * stores can be used.
+ */
 export function createResultJobs(options: ResultJobsOptions): ResultJobs {
   const { pool, storages, everyMs = resultExpireMs, warn = () => {} } = options;
   let isStopping = false;
@@ -88,8 +94,10 @@ async function inBatches(run: () => Promise<number>): Promise<number> {
   }
 }
 
-/** Detaches expired tokens from their bytes. Blobs are locked in the order of their keys, so that two nodes
- * cannot wait for each other. */
+/**
+ * Detaches expired tokens from their bytes. Blobs are locked in the order of their keys, so that
+ * two nodes cannot wait for each other.
+ */
 async function expireFiles(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ count: number }>(
     `with gone as (

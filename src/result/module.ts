@@ -39,7 +39,10 @@ export interface Results extends ResultFiles {
   stop(): Promise<void>;
 }
 
-/** Opens the result files. With a bucket, files from an earlier local folder are served until they expire. */
+/**
+ * Opens the result files. With a bucket, files from an earlier local folder are served until they
+ * expire.
+ */
 export function openResults(options: OpenResultsOptions): Results {
   const { pool, settings, config, warn, measure, client = createGuardedClient() } = options;
   const { jobPool = pool } = options;

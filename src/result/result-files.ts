@@ -1,9 +1,10 @@
 /**
- * Stores result files and finds them. SQL: token and blob are one statement that locks, and each download runs the other.
+ * Stores result files and finds them. SQL: token and blob are one statement that locks, and each
+ * download runs the other.
  *
- * Storing has three steps: the file is spooled and hashed; token and blob are inserted, so that no job removes the bytes
- * from then on; the bytes are stored, and the token becomes ready. A process that dies in between leaves an unpublished
- * token, which expires within the hour.
+ * Storing has three steps: the file is spooled and hashed; token and blob are inserted, so that no
+ * job removes the bytes from then on; the bytes are stored, and the token becomes ready. A process
+ * that dies in between leaves an unpublished token, which expires within the hour.
  */
 import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -119,8 +120,10 @@ interface Registration {
   readonly about: ResultAbout;
 }
 
-/** Inserts blob and token in one statement, so one transaction. It locks the blob's row before the token exists: a
- * concurrent removal has either finished, or waits and then sees the token. */
+/**
+ * Inserts blob and token in one statement, so one transaction. It locks the blob's row before the
+ * token exists: a concurrent removal has either finished, or waits and then sees the token.
+ */
 async function register(pool: Pool, { token, storage, file, kind, about }: Registration) {
   await pool.query(
     `with blob as (
@@ -155,8 +158,10 @@ async function keep(
   });
 }
 
-/** Publishes a token. Returns when it expires: by default `resultTtlMs` from now by the database's clock, which later
- * decides whether it has expired. */
+/**
+ * Publishes a token. Returns when it expires: by default `resultTtlMs` from now by the database's
+ * clock, which later decides whether it has expired.
+ */
 async function makeReady(pool: Pool, token: string, expireTime: Date | undefined): Promise<Date> {
   const { rows } = await pool.query<RowOf<typeof ResultFileEntity, "expire_time">>(
     `update result_file set ready = true,

@@ -1,6 +1,6 @@
 /**
- * The interface of result files: a vendor's output, copied to the gateway's store and served at an address that cannot be
- * guessed. result-files.ts implements it.
+ * The interface of result files: a vendor's output, copied to the gateway's store and served at an
+ * address that cannot be guessed. result-files.ts implements it.
  */
 import type { Readable } from "node:stream";
 
@@ -115,7 +115,9 @@ export type ResultFailureKind =
   | "storage"
   | "aborted";
 
-/** A file that could not be stored. The message is for the log: it may name hosts, never a query. */
+/**
+ * A file that could not be stored. The message is for the log: it may name hosts, never a query.
+ */
 export class ResultFailure extends Error {
   readonly kind: ResultFailureKind;
   /** Whether another attempt would fail in the same way. */

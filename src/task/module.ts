@@ -199,7 +199,10 @@ export interface TaskProcessing {
   readonly wake: () => void;
   /** Cancels a task that this process works on: {@link TaskWorker.cancel}. */
   readonly cancel: (taskId: string) => void;
-  /** Hands tasks over. A submit that waits for its vendor may be answered for `graceMs` milliseconds. */
+  /**
+   * Hands tasks over. A submit that waits for its vendor may be answered for `graceMs`
+   * milliseconds.
+   */
   stop(graceMs: number): Promise<void>;
 }
 

@@ -1,4 +1,7 @@
-/** The RPCs of TaskService: submit, poll, watch, list and cancel tasks, and the parameter schema of a model. */
+/**
+ * The RPCs of TaskService: submit, poll, watch, list and cancel tasks, and the parameter schema of
+ * a model.
+ */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { SubmitTaskRequest, TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import {
@@ -74,18 +77,27 @@ function named(find: () => ModelConfig): ModelConfig {
   }
 }
 
-/** A caller that may see models: an API key sees those that it may use, others see all. @throws GatewayError ACCESS_DENIED */
+/**
+ * A caller that may see models: an API key sees those that it may use, others see all. @throws
+ * GatewayError ACCESS_DENIED
+ */
 function customer(context: HandlerContext): Caller {
   const caller = context.values.get(callerKey);
   return caller === undefined || caller.kind === "key" ? keyCaller(context) : caller;
 }
 
-/** The caller's API key. The access option admits no other caller; an operator in process has no account to charge. */
+/**
+ * The caller's API key. The access option admits no other caller; an operator in process has no
+ * account to charge.
+ */
 function keyCaller({ values }: HandlerContext): KeyCaller {
   return admitCaller(values.get(callerKey), "Tasks need an API key: send one");
 }
 
-/** The request id: from the header, otherwise from the request's context, otherwise the generated one. */
+/**
+ * The request id: from the header, otherwise from the request's context, otherwise the generated
+ * one.
+ */
 function requestIdOf({ requestContext }: SubmitTaskRequest, context: HandlerContext): string {
   const { requestHeader, values } = context;
   const sent = requestHeader.has("x-request-id") || requestHeader.has("request-id");

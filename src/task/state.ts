@@ -98,8 +98,10 @@ export function isEnded(state: TaskState): boolean {
   return publicStates[state].stage === TaskStage.ENDED;
 }
 
-/** The range of progress in percent that a vendor's report may set in each state. The database keeps the higher of the
- * old and the new progress. */
+/**
+ * The range of progress in percent that a vendor's report may set in each state. The database keeps
+ * the higher of the old and the new progress.
+ */
 const progressRanges: Readonly<Record<TaskState, readonly [number, number]>> = {
   queued: [0, 0],
   submitting: [0, 0],

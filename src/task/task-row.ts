@@ -6,7 +6,10 @@ import type { RowOf } from "../db/row.ts";
 import type { TaskEntity } from "./entity.ts";
 import type { TaskState } from "./state.ts";
 
-/** A row of the table `task`, with durations by the database's clock. The entity describes the columns. */
+/**
+ * A row of the table `task`, with durations by the database's clock. The entity describes the
+ * columns.
+ */
 export type TaskRow = Omit<
   RowOf<typeof TaskEntity>,
   "fingerprint" | "lease_until" | "next_time" | "deadline" | "attempt_time"

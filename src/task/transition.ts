@@ -24,7 +24,9 @@ export interface Transition {
    * lease is kept. A task that ends has none.
    */
   readonly releaseMs?: number;
-  /** The charge and its call record, of transitions that end the task. Its duration is written here. */
+  /**
+   * The charge and its call record, of transitions that end the task. Its duration is written here.
+   */
   readonly charge?: TaskCharge;
   /** Writes further rows in the same transaction. None by default. */
   readonly inSameTransaction?: ((transaction: PoolClient) => Promise<void>) | undefined;

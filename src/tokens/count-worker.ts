@@ -1,4 +1,7 @@
-/** The counting thread: counts one text at a time, and loads the tables of an encoding with its first text. */
+/**
+ * The counting thread: counts one text at a time, and loads the tables of an encoding with its
+ * first text.
+ */
 import { parentPort } from "node:worker_threads";
 import type { CountAnswer, CountQuestion } from "./counter.ts";
 import type { Encoding } from "./family.ts";

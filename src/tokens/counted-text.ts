@@ -126,11 +126,16 @@ function recordOf(json: string): object {
 /** Counts the tokens of a text. Control words such as `<|endoftext|>` are counted as text. */
 export type CountText = (text: string) => number;
 
-/** Longer words are cut at this length, in UTF-16 units. No language has such words: they are base64, one repeated
- * character, or an attack. Each cut may add one token to the vendor's count. */
+/**
+ * Longer words are cut at this length, in UTF-16 units. No language has such words: they are
+ * base64, one repeated character, or an attack. Each cut may add one token to the vendor's count.
+ */
 export const wordCharsMax = 128;
 
-/** The length of text that the pattern matches at once, in UTF-16 units: longer texts can overflow its stack. */
+/**
+ * The length of text that the pattern matches at once, in UTF-16 units: longer texts can overflow
+ * its stack.
+ */
 const windowChars = 16_384;
 
 /** Loads the tables. This takes 0.2 s and 80 MB, so call it only in a worker thread. */

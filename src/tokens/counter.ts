@@ -57,7 +57,10 @@ interface PendingCount {
   readonly resolve: (tokens: number | undefined) => void;
 }
 
-/** Creates a counter. Its thread starts with the first count and ends when idle, because it occupies 80 MB. */
+/**
+ * Creates a counter. Its thread starts with the first count and ends when idle, because it occupies
+ * 80 MB.
+ */
 export function createTokenCounter(options: TokenCounterOptions): TokenCounter {
   return new ThreadCounter(options);
 }

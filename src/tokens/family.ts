@@ -1,4 +1,6 @@
-/** Finds the public tokenizer of a model, and the tokens of its images, by the vendor's name of it. */
+/**
+ * Finds the public tokenizer of a model, and the tokens of its images, by the vendor's name of it.
+ */
 
 /** The tokenizers that the gateway includes. */
 export type Encoding = "o200k_base" | "cl100k_base";
@@ -8,8 +10,10 @@ export interface Family {
   readonly encoding: Encoding;
 }
 
-/** The families by name; the first match counts. Dated and sized variants (`gpt-4o-2024-08-06`, `gpt-5-mini`, `gpt-5.2`)
- * belong to their family. */
+/**
+ * The families by name; the first match counts. Dated and sized variants (`gpt-4o-2024-08-06`,
+ * `gpt-5-mini`, `gpt-5.2`) belong to their family.
+ */
 const families: readonly (readonly [name: RegExp, family: Family])[] = [
   [
     /^(?:chatgpt-4o|gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|o1|o3|o4|gpt-oss)(?![a-z0-9])/,
@@ -45,7 +49,8 @@ export const imageTokensMax = 16_400;
 const imageTokens: readonly (readonly [name: RegExp, tokens: number])[] = [
   // A tile takes 5,667 tokens and the image 2,833 more; at most 8 tiles.
   [/^gpt-4o-mini(?![a-z])/, 48_200],
-  // 8 tiles take 1,445 tokens, and 1,536 patches of small models 3,779; gpt-5.4 and later read larger images.
+  // 8 tiles take 1,445 tokens, and 1,536 patches of small models 3,779; gpt-5.4 and later read
+  // larger images.
   [/^(?:chatgpt|gpt-4o?|gpt-5(?!\.[4-9]|\.\d\d)|o[134])(?![a-z0-9])/, 5_000],
   // 2,576 pixels of Claude take 4,784 tokens; images of Gemini less than 2,300.
   [/^(?:[a-z.]*anthropic[./])?claude-|^(?:google\/)?gemini-/, 5_000],
@@ -57,7 +62,9 @@ export function imageTokensOf(vendorModel: string): number {
   return imageTokens.find(([pattern]) => pattern.test(name))?.[1] ?? imageTokensMax;
 }
 
-/** Names may begin with `openai/`, as aggregators write them, or with `ft:` for fine-tuned models. */
+/**
+ * Names may begin with `openai/`, as aggregators write them, or with `ft:` for fine-tuned models.
+ */
 function plainName(vendorModel: string): string {
   return vendorModel.toLowerCase().replace(/^(?:openai\/)?(?:ft:)?/, "");
 }

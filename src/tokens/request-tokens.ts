@@ -19,10 +19,15 @@ import { textWeight, wholeTokens } from "../wire/json/text-weight.ts";
 export interface RequestLength {
   /** The size of the request. */
   readonly bytes: number;
-  /** The part of `bytes` that the vendor has stored: its model reads them, but the body does not carry them. Default 0. */
+  /**
+   * The part of `bytes` that the vendor has stored: its model reads them, but the body does not
+   * carry them. Default 0.
+   */
   readonly storedBytes?: number;
-  /** Input tokens that the vendor has stored in a prompt cache: its model reads them, but the body does not carry them.
-   * Default 0. */
+  /**
+   * Input tokens that the vendor has stored in a prompt cache: its model reads them, but the body
+   * does not carry them. Default 0.
+   */
   readonly storedTokens?: number;
 }
 
@@ -65,8 +70,10 @@ export interface Estimate {
   readonly outputTokens?: number | undefined;
 }
 
-/** The part of the byte bound that natural text, code and JSON do not exceed with any of the tokenizers of
- * docs/tokens.md, but for digits and some scripts. */
+/**
+ * The part of the byte bound that natural text, code and JSON do not exceed with any of the
+ * tokenizers of docs/tokens.md, but for digits and some scripts.
+ */
 const cautiousShare = 0.75;
 
 /** Computes the tokens of one call's request. */
@@ -368,7 +375,10 @@ export function scanSize(body: Buffer): BodySize {
   }
 }
 
-/** Two token figures of one medium: the bound for holds, and the typical one for charges without a count. */
+/**
+ * Two token figures of one medium: the bound for holds, and the typical one for charges without a
+ * count.
+ */
 export interface TokenRange {
   /** The upper bound; Infinity if it may fill the whole context of a model. */
   readonly bound: number;
@@ -380,12 +390,16 @@ export interface TokenRange {
 const imageTypical = 765;
 
 /**
- * A document typically has a token for each 17 to 22 bytes of its base64. It has no bound: a PDF of 2 kB can have pages
- * of compressed text that fill any context. Rejected: counting its pages, for each can have any text.
+ * A document typically has a token for each 17 to 22 bytes of its base64. It has no bound: a PDF of
+ * 2 kB can have pages of compressed text that fill any context. Rejected: counting its pages, for
+ * each can have any text.
  */
 const document = { typicalBytesPerToken: 20, namedTypical: 5_000 };
 
-/** A text in base64: every tokenizer has at most a token for each byte, which are 4/3 bytes of base64. */
+/**
+ * A text in base64: every tokenizer has at most a token for each byte, which are 4/3 bytes of
+ * base64.
+ */
 const textTokensPerByte = 3 / 4;
 
 /**
@@ -396,7 +410,9 @@ const textTokensPerByte = 3 / 4;
  */
 const recording = { tokensPerSecond: 32, typicalBytesPerToken: 500, namedTypical: 16_000 };
 
-/** Sealed reasoning: vendors read its content, which had at most a token for four bytes of base64. */
+/**
+ * Sealed reasoning: vendors read its content, which had at most a token for four bytes of base64.
+ */
 const sealed = { bytesPerToken: 4, typicalBytesPerToken: 6 };
 
 /**

@@ -61,7 +61,10 @@ export function createDeliveryRpcs(options: WebhookServiceOptions): DeliveryRpcs
   };
 }
 
-/** Finds a delivery that the caller may see. @throws GatewayError NOT_FOUND, equal for unknown and foreign ones */
+/**
+ * Finds a delivery that the caller may see. @throws GatewayError NOT_FOUND, equal for unknown and
+ * foreign ones
+ */
 export async function findDelivery(
   options: WebhookServiceOptions,
   id: string,
@@ -87,7 +90,9 @@ interface Filter {
   readonly values: readonly unknown[];
 }
 
-/** Turns a request into conditions; without an account, of all. @throws GatewayError INVALID_REQUEST */
+/**
+ * Turns a request into conditions; without an account, of all. @throws GatewayError INVALID_REQUEST
+ */
 function filterOf(
   accountId: string | undefined,
   { state, taskId, callbackId, origin }: ListDeliveriesRequest,

@@ -46,8 +46,10 @@ export type ClaimedRow = DueRow &
     readonly is_probe: boolean;
   };
 
-/** The receivers after $1 with pending deliveries, at most $2, and whether they have one to send now. A loose index scan
- * visits each receiver once, however many deliveries it has. */
+/**
+ * The receivers after $1 with pending deliveries, at most $2, and whether they have one to send
+ * now. A loose index scan visits each receiver once, however many deliveries it has.
+ */
 export const scanStatement = {
   name: "webhook_scan",
   text: `

@@ -90,7 +90,10 @@ export class Deliverer {
     return result.outcome === AttemptOutcome.DELIVERED;
   }
 
-  /** Records an attempt; retries, for an unrecorded one is sent again. Returns whether it made the receiver dead. */
+  /**
+   * Records an attempt; retries, for an unrecorded one is sent again. Returns whether it made the
+   * receiver dead.
+   */
   async #record(
     row: ClaimedRow,
     done: { readonly result: AttemptResult; readonly verdict: Verdict; readonly origin: string },

@@ -1,4 +1,7 @@
-/** Enqueues webhooks in the transaction of the change that they report, so that none is lost or sent for nothing. SQL: on the connection of a task's change. */
+/**
+ * Enqueues webhooks in the transaction of the change that they report, so that none is lost or sent
+ * for nothing. SQL: on the connection of a task's change.
+ */
 import { hash } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { newIdAt } from "../core/uuid.ts";
@@ -103,8 +106,8 @@ export interface AlertEvent {
 }
 
 /**
- * Enqueues an alert in an open transaction. It is delivered as the end of a task is: at least once, with the same
- * retries, signatures and log.
+ * Enqueues an alert in an open transaction. It is delivered as the end of a task is: at least once,
+ * with the same retries, signatures and log.
  *
  * @returns the delivery's id
  */
@@ -157,8 +160,10 @@ export function originOf(url: string): string {
   return new URL(url).origin;
 }
 
-/** The id of a receiver: a hash of its account and origin, so that no lookup is needed. Its deliveries share one breaker
- * and one limit. */
+/**
+ * The id of a receiver: a hash of its account and origin, so that no lookup is needed. Its
+ * deliveries share one breaker and one limit.
+ */
 export function endpointIdOf(accountId: string, origin: string): string {
   const hex = hash("sha256", `${accountId}\n${origin}`);
   const parts = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];

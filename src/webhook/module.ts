@@ -39,7 +39,9 @@ export interface WebhookRoom {
   readonly secrets: Secrets;
 }
 
-/** Creates the webhook room. @param checks of accounts and of a second proof, by the account room */
+/**
+ * Creates the webhook room. @param checks of accounts and of a second proof, by the account room
+ */
 export function createWebhookRoom(
   { database: { orm, taskPool: pool }, config, masterKey, requireMasterKey }: WebhookOptions,
   checks: Pick<WebhookServiceOptions, "accountExists" | "requireStepUp">,

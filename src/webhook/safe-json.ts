@@ -29,7 +29,9 @@ const depthMax = 8;
 /** Names that no language mistakes for an index, a prototype, or an empty key. */
 const nameForm = /^[a-z][a-zA-Z0-9_]*$/;
 
-/** Control characters but tab, line feed and carriage return, and DEL, which some writers escape. */
+/**
+ * Control characters but tab, line feed and carriage return, and DEL, which some writers escape.
+ */
 // oxlint-disable-next-line no-control-regex
 const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
 

@@ -34,7 +34,9 @@ export const retryPausesMs: readonly number[] = [
   16 * hour,
 ];
 
-/** The jitter of a pause, as a share of it: deliveries that failed together do not return together. */
+/**
+ * The jitter of a pause, as a share of it: deliveries that failed together do not return together.
+ */
 const jitter = 0.2;
 
 /** The longest `retry-after` that is honoured. */

@@ -1,4 +1,7 @@
-/** The signing secrets of accounts: generated at their first use, stored sealed, rotated without a gap. SQL: the database's clock decides. */
+/**
+ * The signing secrets of accounts: generated at their first use, stored sealed, rotated without a
+ * gap. SQL: the database's clock decides.
+ */
 import type { Pool } from "pg";
 import { webhookRotationMs } from "../core/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
@@ -9,7 +12,10 @@ import type { RowOf } from "../db/row.ts";
 import type { WebhookSecretEntity } from "./entity.ts";
 import { newSecret, type SigningSecrets } from "./signature.ts";
 
-/** The columns of a secret, with its rotation by the database's clock: whether the previous one is still valid. */
+/**
+ * The columns of a secret, with its rotation by the database's clock: whether the previous one is
+ * still valid.
+ */
 export type SecretRow = RowOf<typeof WebhookSecretEntity, "sealed" | "previous" | "is_promoted"> & {
   readonly is_rotating: boolean;
 };

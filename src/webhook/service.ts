@@ -1,4 +1,7 @@
-/** The RPCs of WebhookService. The access option of each RPC is checked before; the account is checked here. */
+/**
+ * The RPCs of WebhookService. The access option of each RPC is checked before; the account is
+ * checked here.
+ */
 import { create } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";

@@ -224,7 +224,9 @@ function AddUserDialog({ accountId, onClose }: { accountId: string; onClose: () 
 
 const users = createClient(UserService, transport);
 
-/** Creates a sign-in link when asked to, because a new link ends the one before, and shows it once. */
+/**
+ * Creates a sign-in link when asked to, because a new link ends the one before, and shows it once.
+ */
 function LinkDialog({ user, onClose }: { user: User; onClose: () => void }) {
   const { accounts: text } = useText();
   const [link, setLink] = useState<string>();

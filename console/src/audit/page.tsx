@@ -268,7 +268,10 @@ function factNames({ before, after }: Pick<AuditEntry, "before" | "after">): str
   return [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
 }
 
-/** `name Alice → Bob, discountBp 0 → 500`; an entry with one side only shows the values of that side. */
+/**
+ * `name Alice → Bob, discountBp 0 → 500`; an entry with one side only shows the values of that
+ * side.
+ */
 export function changeText({ before, after }: Pick<AuditEntry, "before" | "after">): string {
   const isChange = before !== undefined && after !== undefined;
   const [old, now]: readonly [Values, Values] = [before ?? {}, after ?? {}];

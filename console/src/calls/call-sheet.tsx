@@ -1,4 +1,7 @@
-/** One call in detail: what it was, what it cost and why, what happened when, and what to do where it failed. */
+/**
+ * One call in detail: what it was, what it cost and why, what happened when, and what to do where
+ * it failed.
+ */
 import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
 import type { CallEvent, CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";

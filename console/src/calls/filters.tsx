@@ -244,7 +244,10 @@ const statuses = {
   "5xx": { statusMin: 500, statusMax: 599 },
 } as const;
 
-/** The filter of a request for a page's search. A range counts back from now; a span takes precedence over it. */
+/**
+ * The filter of a request for a page's search. A range counts back from now; a span takes
+ * precedence over it.
+ */
 export function filterOf(search: CallSearch): MessageInitShape<typeof CallFilterSchema> {
   const { model, key, outcome, code, request, status, ending, vendor, cost } = search;
   const costNanos = cost === undefined ? undefined : parseUsd(cost);

@@ -230,7 +230,10 @@ function CallTable({
   );
 }
 
-/** The filter of a request, computed once for the same search: the range of all pages ends at the same moment. */
+/**
+ * The filter of a request, computed once for the same search: the range of all pages ends at the
+ * same moment.
+ */
 function useFilter(search: CallSearch) {
   const written = JSON.stringify(search);
   return useMemo(() => filterOf(JSON.parse(written) as CallSearch), [written]);

@@ -1,4 +1,7 @@
-/** Values of the contract as pages show them: durations as milliseconds, error codes as their documented words. */
+/**
+ * Values of the contract as pages show them: durations as milliseconds, error codes as their
+ * documented words.
+ */
 import { durationMs, type Duration } from "@bufbuild/protobuf/wkt";
 import { ErrorCode, ErrorCodeSchema } from "../../../gen/uas/error/v1/error_pb.ts";
 

@@ -7,7 +7,10 @@ export interface Stored<Value extends string> {
   write(value: Value): void;
 }
 
-/** A choice among `values` that is kept in the browser's storage; without storage, it lasts as long as the page. */
+/**
+ * A choice among `values` that is kept in the browser's storage; without storage, it lasts as long
+ * as the page.
+ */
 export function stored<const Value extends string>(
   name: string,
   values: readonly Value[],
@@ -36,7 +39,9 @@ export type Theme = "system" | "light" | "dark";
 
 const chosen = stored("theme", ["system", "light", "dark"]);
 
-/** Applies the chosen theme; called before the first rendering and when the system's theme changes. */
+/**
+ * Applies the chosen theme; called before the first rendering and when the system's theme changes.
+ */
 export function applyTheme(): void {
   const theme = readTheme();
   const isDark =

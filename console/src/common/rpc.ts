@@ -5,7 +5,9 @@ import { keepPreviousData, MutationCache, QueryCache, QueryClient } from "@tanst
 import { ErrorDetailSchema } from "../../../gen/uas/error/v1/error_pb.ts";
 import { millis } from "./contract.ts";
 
-/** The transport of all services. POST only, so that requests are in no URL, no history and no log. */
+/**
+ * The transport of all services. POST only, so that requests are in no URL, no history and no log.
+ */
 export const transport = createConnectTransport({ baseUrl: "/console/rpc" });
 
 /** Time for which a reply is fresh: long enough that going back and forth fetches nothing twice. */

@@ -1,4 +1,7 @@
-/** The search parameters of pages' addresses: filters, so that a view can be kept, sent and reloaded. */
+/**
+ * The search parameters of pages' addresses: filters, so that a view can be kept, sent and
+ * reloaded.
+ */
 import * as z from "zod/mini";
 import { parseUsd } from "./money.ts";
 import { wallTime, zoneOf } from "./time.ts";
@@ -13,8 +16,8 @@ type Read<Members extends Shape> = {
 };
 
 /**
- * The reader of a page's search. A member that has no valid value is dropped by itself, so an old or mistyped address
- * still opens its page.
+ * The reader of a page's search. A member that has no valid value is dropped by itself, so an old
+ * or mistyped address still opens its page.
  */
 function searchReader<Members extends Shape>(shape: Members): (raw: Raw) => Read<Members> {
   const members = Object.entries(shape).map(([name, type]) => [

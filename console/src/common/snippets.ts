@@ -1,4 +1,7 @@
-/** Examples that run when they are pasted: with this gateway's address, a model that exists and the real key. */
+/**
+ * Examples that run when they are pasted: with this gateway's address, a model that exists and the
+ * real key.
+ */
 
 /** Code in one of several languages. */
 export interface CodeVersion {
@@ -17,7 +20,10 @@ interface SnippetOptions {
   readonly key: string | undefined;
 }
 
-/** A first call in several languages. Some SDKs expect `/v1` in their base URL, others add it themselves. */
+/**
+ * A first call in several languages. Some SDKs expect `/v1` in their base URL, others add it
+ * themselves.
+ */
 export function snippets({ origin, model, key }: SnippetOptions): readonly CodeVersion[] {
   const shellKey = key ?? "$UAS_API_KEY";
   const python = key === undefined ? 'os.environ["UAS_API_KEY"]' : JSON.stringify(key);

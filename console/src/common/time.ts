@@ -147,7 +147,8 @@ export function wallTime(value: unknown): string | undefined {
 /** The moment when clocks of a zone show a time; the first one if they show it twice. */
 export function momentIn(zone: string, wall: string): number {
   const asUtc = Date.parse(`${wall.padEnd(16, "T00:00")}Z`);
-  // A day is longer than any offset: one of the offsets before and after a clock change is the right one.
+  // A day is longer than any offset: one of the offsets before and after a clock change is the
+  // right one.
   const offsets = [asUtc - dayMs, asUtc + dayMs].map((ms) => offsetMs(zone, ms));
   const right = offsets.find((offset) => offsetMs(zone, asUtc - offset) === offset);
   return asUtc - (right ?? offsets[0] ?? 0);

@@ -1,4 +1,7 @@
-/** Pages outside the navigation: the card of the sign-in pages, unknown addresses and pages that failed. */
+/**
+ * Pages outside the navigation: the card of the sign-in pages, unknown addresses and pages that
+ * failed.
+ */
 import { type ErrorComponentProps, Link, Outlet } from "@tanstack/react-router";
 import { Compass } from "lucide-react";
 import type { ReactNode } from "react";

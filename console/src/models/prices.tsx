@@ -1,6 +1,6 @@
 /**
- * The models of the gateway with their prices and limits, as people compare them: USD for a million tokens, an image,
- * a second. Never a factor.
+ * The models of the gateway with their prices and limits, as people compare them: USD for a million
+ * tokens, an image, a second. Never a factor.
  */
 import { useQuery } from "@connectrpc/connect-query";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
@@ -176,7 +176,10 @@ function Line({ line: { name, price, per } }: { line: PriceLine }) {
   );
 }
 
-/** The past, current and scheduled prices of a model, newest first. @param hasIds whether it shows the ids of versions */
+/**
+ * The past, current and scheduled prices of a model, newest first. @param hasIds whether it shows
+ * the ids of versions
+ */
 export function PriceHistory({
   versions,
   hasIds = false,
@@ -213,7 +216,10 @@ export function PriceHistory({
   );
 }
 
-/** A choice of one configured model, or of all. A chosen model stays offered when it is no longer configured. */
+/**
+ * A choice of one configured model, or of all. A chosen model stays offered when it is no longer
+ * configured.
+ */
 export function ModelFilter({
   value,
   onChoose,

@@ -1,4 +1,7 @@
-/** A streamed chat completion: sent byte for byte as the page shows it, written as code, and put together piece by piece. */
+/**
+ * A streamed chat completion: sent byte for byte as the page shows it, written as code, and put
+ * together piece by piece.
+ */
 import { type AssistantMessage, bodyOf, type ChatRequest, type ToolCall } from "./conversation.ts";
 
 /** The path of chat completions. */
@@ -14,7 +17,10 @@ interface RunOptions {
   /** The secret of the key. */
   readonly key: string;
   readonly signal: AbortSignal;
-  /** Called with the request id when the reply starts, even if it is an error: the call is found by it. */
+  /**
+   * Called with the request id when the reply starts, even if it is an error: the call is found by
+   * it.
+   */
   readonly onAnswer: (requestId: string) => void;
   /** Called with each chunk of the reply. */
   readonly onChunk: (chunk: Chunk) => void;
@@ -116,7 +122,10 @@ export function withChunk(reply: Reply, { choices }: Chunk): Reply {
   };
 }
 
-/** Pieces belong together by their index; if a vendor gives all the same index, a new id starts a new call. */
+/**
+ * Pieces belong together by their index; if a vendor gives all the same index, a new id starts a
+ * new call.
+ */
 function withPiece(calls: readonly ToolCall[], piece: CallPiece): readonly ToolCall[] {
   const { index = Math.max(calls.length - 1, 0), id, function: said, ...more } = piece;
   const known = calls[index];

@@ -382,7 +382,9 @@ function addressOf(blob: Blob): Promise<string> {
   return promise;
 }
 
-/** The type of a file by its first bytes: its name may be wrong, and vendors check the bytes too. */
+/**
+ * The type of a file by its first bytes: its name may be wrong, and vendors check the bytes too.
+ */
 function typeOf(bytes: Uint8Array): string | undefined {
   const head = String.fromCodePoint(...bytes);
   if (head.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";

@@ -1,4 +1,7 @@
-/** A conversation of the playground: messages of chat completions, the request that they make, and its tools. */
+/**
+ * A conversation of the playground: messages of chat completions, the request that they make, and
+ * its tools.
+ */
 
 /** A text of a message. */
 export interface TextPart {

@@ -56,7 +56,9 @@ for chunk in stream:
         print(${request.tools === undefined ? "" : "choice.delta.tool_calls or "}choice.delta.content or "", end="", flush=True)`;
 }
 
-/** A JSON value as a Python literal. JSON strings are valid in Python, which has all their escapes. */
+/**
+ * A JSON value as a Python literal. JSON strings are valid in Python, which has all their escapes.
+ */
 function pythonText(value: unknown, indent: number): string {
   const inner = " ".repeat(indent + 4);
   const outer = " ".repeat(indent);

@@ -19,7 +19,9 @@ interface Made {
   readonly untilMs: number;
 }
 
-/** Resolves with the secret; creates the key on first use, and a new one when it is about to expire. */
+/**
+ * Resolves with the secret; creates the key on first use, and a new one when it is about to expire.
+ */
 export function usePlaygroundKey(): () => Promise<string> {
   const accountId = useAccountId();
   const { playground } = useText();

@@ -92,8 +92,8 @@ function RemoveDialog({ onClose }: { onClose: () => void }) {
 const quietModules = 4;
 
 /**
- * A text as a QR code, dark on light in both themes, because not every app reads the reverse. Without inline styles, which
- * the security policy of the pages forbids.
+ * A text as a QR code, dark on light in both themes, because not every app reads the reverse.
+ * Without inline styles, which the security policy of the pages forbids.
  */
 function QrCode({ text, label }: { text: string; label: string }) {
   const { data, size } = encode(text, { ecc: "M", border: quietModules });

@@ -122,7 +122,9 @@ export function TaskResult({ task }: { task: Task }) {
   );
 }
 
-/** The address of a file of the gateway, at the origin that the security policy of the page allows. */
+/**
+ * The address of a file of the gateway, at the origin that the security policy of the page allows.
+ */
 function localUrl(url: string): string {
   const path = URL.parse(url, location.href)?.pathname ?? "";
   return path.startsWith("/files/") ? `${apiOrigin()}${path}` : url;

@@ -106,7 +106,10 @@ function useCountdown({ resendDelay, expireTime }: SentCode): number {
   return left.seconds;
 }
 
-/** Sends a code for one action on one object when asked to, so that opening a dialog sends none, and has its field. */
+/**
+ * Sends a code for one action on one object when asked to, so that opening a dialog sends none, and
+ * has its field.
+ */
 export function ActionCode({
   action,
   subjectId,

@@ -14,7 +14,10 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** Copies without the clipboard API: selects the text in an invisible field. It is in the open dialog, which keeps the focus. */
+/**
+ * Copies without the clipboard API: selects the text in an invisible field. It is in the open
+ * dialog, which keeps the focus.
+ */
 function copyBySelection(text: string): boolean {
   const area = document.createElement("textarea");
   area.value = text;

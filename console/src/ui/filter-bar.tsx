@@ -9,7 +9,10 @@ import { Segments, SelectField, TextField } from "./field.tsx";
 import { Form } from "./form.tsx";
 import type { Choice } from "./menu.tsx";
 
-/** The bar above a list. On narrow windows its fields stand two in a row, choices and searches across both. */
+/**
+ * The bar above a list. On narrow windows its fields stand two in a row, choices and searches
+ * across both.
+ */
 export function FilterBar({
   label,
   onClear,
@@ -107,8 +110,8 @@ export function RangeFilter({
 const asTyped = (text: string): string => text;
 
 /**
- * A text to filter by: an id, an address, an amount. It applies on Enter and when the field loses the focus; a text that
- * `read` refuses is marked as invalid and does not apply.
+ * A text to filter by: an id, an address, an amount. It applies on Enter and when the field loses
+ * the focus; a text that `read` refuses is marked as invalid and does not apply.
  */
 export function FilterField({
   value = "",

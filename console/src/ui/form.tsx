@@ -88,7 +88,10 @@ export function useDone(
   };
 }
 
-/** A running action that is no mutation, because its result must not stay in the cache of queries, or is a stream. */
+/**
+ * A running action that is no mutation, because its result must not stay in the cache of queries,
+ * or is a stream.
+ */
 export interface Action<Args extends readonly unknown[]> {
   readonly isBusy: boolean;
   /** Why the last run failed. */

@@ -1,6 +1,6 @@
 /**
- * Secrets that are shown once: new keys, redeem codes, signing secrets, sign-in links. They exist in the dialog only, and
- * are gone when it closes.
+ * Secrets that are shown once: new keys, redeem codes, signing secrets, sign-in links. They exist
+ * in the dialog only, and are gone when it closes.
  */
 import { Download } from "lucide-react";
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
@@ -70,7 +70,10 @@ export function OnceDialog(props: OnceDialogProps) {
   );
 }
 
-/** The secret as selected text, because browsers have no clipboard over plain HTTP, with buttons to copy and download it. */
+/**
+ * The secret as selected text, because browsers have no clipboard over plain HTTP, with buttons to
+ * copy and download it.
+ */
 function Secret({
   secret,
   label = "",

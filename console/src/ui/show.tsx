@@ -59,7 +59,9 @@ export function Amount({
   );
 }
 
-/** A text on one line, truncated if it is too long, in full in its tooltip; a dash if it is empty. */
+/**
+ * A text on one line, truncated if it is too long, in full in its tooltip; a dash if it is empty.
+ */
 export function Truncated({
   text,
   title = text,

@@ -1,6 +1,6 @@
 /**
- * Tables. Rows arrive from the gateway page by page and sorted, so there is nothing to sort or to group here: a list of
- * columns is enough, without a library.
+ * Tables. Rows arrive from the gateway page by page and sorted, so there is nothing to sort or to
+ * group here: a list of columns is enough, without a library.
  */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { clsx } from "clsx";
@@ -47,7 +47,10 @@ export interface TableProps<Row> {
   readonly keyOf: (row: Row) => string;
   /** Shown if there are no rows. */
   readonly empty: ReactNode;
-  /** Opens a row on a click anywhere in it; for the keyboard, one of its cells has a button or a link. */
+  /**
+   * Opens a row on a click anywhere in it; for the keyboard, one of its cells has a button or a
+   * link.
+   */
   readonly onOpen?: (row: Row) => void;
   /** Whether the details of a row are open. */
   readonly isOpen?: (row: Row) => boolean;
@@ -160,7 +163,10 @@ export interface RowsQuery {
   readonly fetchNextPage?: () => unknown;
 }
 
-/** A table of the rows of a query, with its error instead of the rows, and a button for the next page. */
+/**
+ * A table of the rows of a query, with its error instead of the rows, and a button for the next
+ * page.
+ */
 export function QueryTable<Row>({ query, ...table }: TableProps<Row> & { query: RowsQuery }) {
   const { error, refetch, hasNextPage = false, isFetchingNextPage = false, fetchNextPage } = query;
   if (error !== null) {
@@ -202,7 +208,10 @@ function MoreRows({
   );
 }
 
-/** The time in the first cell of a row, as the button that opens it. @param label its name for screen readers */
+/**
+ * The time in the first cell of a row, as the button that opens it. @param label its name for
+ * screen readers
+ */
 export function RowTime({
   time,
   label,

@@ -65,7 +65,10 @@ export function useUsage(view: UsageView, accountOf?: string) {
   );
 }
 
-/** The time span of a view. It starts with a whole hour or a whole day of the zone, so that no bucket is cut. */
+/**
+ * The time span of a view. It starts with a whole hour or a whole day of the zone, so that no
+ * bucket is cut.
+ */
 function useSpan(view: UsageView): { fromMs: number; toMs?: number } {
   const { range, bucket, days, zone = localZone(), back = 0 } = view;
   const [openedMs] = useState(() => Date.now());

@@ -112,7 +112,10 @@ function attemptsOf(routes: Routes) {
   };
 }
 
-/** The share of failed attempts from which a vendor is shown as failing, and as having some failures. */
+/**
+ * The share of failed attempts from which a vendor is shown as failing, and as having some
+ * failures.
+ */
 const failingPart = 0.5;
 const unsteadyPart = 0.02;
 

@@ -46,8 +46,10 @@ export interface CodeRequest extends CodeBinding {
   readonly ipAddress: string;
   readonly accountId: string | undefined;
   readonly language: "en" | "zh";
-  /** Whether it is for a session, or a browser that has signed in with this number before. Codes for strangers, for known
-   * browsers and for sessions count apart. */
+  /**
+   * Whether it is for a session, or a browser that has signed in with this number before. Codes for
+   * strangers, for known browsers and for sessions count apart.
+   */
   readonly isKnown: boolean;
   /**
    * If false, nothing is sent and no code will match, but everything looks and counts as if one had
@@ -198,8 +200,9 @@ type CodeVerdict =
   | { readonly kind: "expired" | "blocked" | "locked" };
 
 /**
- * Checks a code against the newest row of its binding. The number of checks per code, and of wrong codes per number,
- * browser and day, is limited. Whoever changes the browser needs another code; their number is limited, too.
+ * Checks a code against the newest row of its binding. The number of checks per code, and of wrong
+ * codes per number, browser and day, is limited. Whoever changes the browser needs another code;
+ * their number is limited, too.
  *
  * @param macFor the keyed hash that the row has if the code is right
  */

@@ -1,4 +1,7 @@
-/** Rate limits of codes. Each send is a row; a limit is reached while the n-th newest row is young enough. SQL: all limits are one statement. */
+/**
+ * Rate limits of codes. Each send is a row; a limit is reached while the n-th newest row is young
+ * enough. SQL: all limits are one statement.
+ */
 import type { PoolClient } from "pg";
 import type { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { codeSendsMax, codeStrangersShare } from "../../core/limits.ts";
@@ -81,7 +84,10 @@ const reachedSql = `
   ${[...windows, windowSql("strangers", "$7::int", dayMs), windowSql("all", "$8::int", dayMs)].join("\n  union all ")}
   order by wait_ms desc, scope limit 1`;
 
-/** The reached limit with the longest wait; `undefined` for none. The caller holds the lock on sends. */
+/**
+ * The reached limit with the longest wait; `undefined` for none. The caller holds the lock on
+ * sends.
+ */
 export async function reachedLimit(
   client: PoolClient,
   sending: Sending,
@@ -98,7 +104,10 @@ export async function reachedLimit(
   return row && { scope: row.scope, waitMs: row.wait_ms };
 }
 
-/** The group of an IP address: IPv6 addresses share their first 64 bits, since a client owns that whole range. */
+/**
+ * The group of an IP address: IPv6 addresses share their first 64 bits, since a client owns that
+ * whole range.
+ */
 export function addressGroup(ipAddress: string): string {
   const plain = ipAddress.replace(/^::ffff:(?=\d+\.)/, "");
   if (!plain.includes(":")) return plain;

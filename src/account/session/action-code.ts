@@ -37,7 +37,8 @@ export function createActionCodeRpc(
         subject: subjectId,
         phone: user.phone,
         binding: own.sessionId,
-        // Only new numbers are restricted to the served countries; numbers accepted earlier remain valid.
+        // Only new numbers are restricted to the served countries; numbers accepted earlier remain
+        // valid.
         country: parsePhone(user.phone, []).callingCode,
         ipAddress: requireBrowserSession(context).ipAddress,
         accountId: user.accountId,

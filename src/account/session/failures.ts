@@ -1,4 +1,7 @@
-/** Counts wrong passwords and authenticator codes. After too many, attempts are refused for a while. SQL: counted under advisory locks. */
+/**
+ * Counts wrong passwords and authenticator codes. After too many, attempts are refused for a while.
+ * SQL: counted under advisory locks.
+ */
 import { createHash } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { failuresMax } from "../../core/limits.ts";
@@ -113,7 +116,10 @@ function digestOf(text: string): string {
  */
 export const totpGuessesMax = 30;
 
-/** After so many of them each wrong code doubles the wait for the next one, from half a minute to a day. */
+/**
+ * After so many of them each wrong code doubles the wait for the next one, from half a minute to a
+ * day.
+ */
 export const totpFreeGuesses = 5;
 const totpWaitMs = { first: 30_000, most: 24 * 60 * 60 * 1_000 };
 

@@ -22,7 +22,10 @@ export interface KnownBrowsers {
    * of that.
    */
   idOf(browser: BrowserSession, user: MarkedUser): string | undefined;
-  /** Marks a browser after a complete sign-in, and after its session has changed the password or the authenticator. */
+  /**
+   * Marks a browser after a complete sign-in, and after its session has changed the password or the
+   * authenticator.
+   */
   remember(browser: BrowserSession, user: MarkedUser): void;
 }
 

@@ -187,7 +187,8 @@ async function openIn(
     userAgent: userAgent.slice(0, userAgentCharsMax),
     expireTime: raw<Date>(`now() + interval '${sessionMs} ms'`),
   });
-  // The others by their ids; not this one too, for the clock may have been ahead when those were made.
+  // The others by their ids; not this one too, for the clock may have been ahead when those were
+  // made.
   const tooMany = { orderBy: { id: "desc" }, offset: sessionsMax - 1, limit: 1 } as const;
   const [newestToEnd] = await em.find(SessionEntity, { userId, id: { $ne: id } }, tooMany);
   if (newestToEnd !== undefined) {
@@ -197,8 +198,9 @@ async function openIn(
 }
 
 /**
- * A change of the password or the authenticator ends all sessions that it finds. Those that are not yet visible to it
- * end here: either this update waits for the change and fails, or the change waits for this session.
+ * A change of the password or the authenticator ends all sessions that it finds. Those that are not
+ * yet visible to it end here: either this update waits for the change and fails, or the change
+ * waits for this session.
  */
 async function noteSignIn(
   em: EntityManager,

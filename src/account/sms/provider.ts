@@ -7,7 +7,9 @@ export interface SmsMessage {
   /** Digits. */
   readonly code: string;
   readonly language: "en" | "zh";
-  /** The whole text, for providers that send texts. Others fill their own template with the code. */
+  /**
+   * The whole text, for providers that send texts. Others fill their own template with the code.
+   */
   readonly text: string;
 }
 
@@ -17,10 +19,15 @@ export interface Sms {
   readonly isDevelopment: boolean;
   /** Resolves when the provider has accepted the message. @throws {@link SmsFailure} */
   send(message: SmsMessage): Promise<void>;
-  /** Reports that a code was entered correctly, for providers that track conversion. Never rejects. */
+  /**
+   * Reports that a code was entered correctly, for providers that track conversion. Never rejects.
+   */
   confirmed(to: string): void;
   close(): Promise<void>;
 }
 
-/** A message that was not accepted. The error text is for the log and contains neither number nor code. */
+/**
+ * A message that was not accepted. The error text is for the log and contains neither number nor
+ * code.
+ */
 export class SmsFailure extends Error {}

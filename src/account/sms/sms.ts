@@ -37,7 +37,10 @@ export function createSms(config: SmsConfig | undefined, show: (message: string)
   return config.provider === "aliyun" ? createAliyunSms(config) : createConsoleSms(show);
 }
 
-/** The development provider, which sends nothing. @param show prints each message; pages show the code too */
+/**
+ * The development provider, which sends nothing. @param show prints each message; pages show the
+ * code too
+ */
 function createConsoleSms(show: (message: string) => void): Sms {
   return {
     isDevelopment: true,

@@ -56,8 +56,8 @@ export interface Users {
   /** Deletes a user with its sessions and link. Returns whether it existed. */
   remove(userId: string, also: InTransaction): Promise<boolean>;
   /**
-   * Records the 30-second period whose authenticator code was accepted. Returns whether it is newer than the last
-   * one.
+   * Records the 30-second period whose authenticator code was accepted. Returns whether it is newer
+   * than the last one.
    */
   takeTotpStep(userId: string, step: number): Promise<boolean>;
 }

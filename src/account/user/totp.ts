@@ -1,4 +1,7 @@
-/** Authenticator apps: time-based one-time passwords (RFC 6238) of 6 digits, by HMAC-SHA1, for 30 seconds each. */
+/**
+ * Authenticator apps: time-based one-time passwords (RFC 6238) of 6 digits, by HMAC-SHA1, for 30
+ * seconds each.
+ */
 import { Secret, TOTP } from "otpauth";
 
 const periodSeconds = 30;

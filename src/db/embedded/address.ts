@@ -31,7 +31,9 @@ export type Listen =
   | { readonly kind: "socket"; readonly folder: string; readonly port: number }
   | { readonly kind: "loopback"; readonly port: number; readonly password: string };
 
-/** Windows' PostgreSQL has no socket that a folder's rights protect: loopback and a password there. */
+/**
+ * Windows' PostgreSQL has no socket that a folder's rights protect: loopback and a password there.
+ */
 export function usesSockets(): boolean {
   return process.platform !== "win32";
 }

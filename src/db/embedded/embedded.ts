@@ -196,7 +196,9 @@ class Keeper {
     if (this.#child !== undefined && !isRunning(this.#child)) this.#revive();
   }
 
-  /** Stops the server and waits until it is gone, so that the folder can be used or removed at once. */
+  /**
+   * Stops the server and waits until it is gone, so that the folder can be used or removed at once.
+   */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;

@@ -45,7 +45,9 @@ export interface StartedServer {
 /** The server's log is renamed at start if it is longer than this. */
 const logBytesMax = 16 * 1024 * 1024;
 
-/** A gateway's server: many short transactions, little memory; fsync and synchronous_commit stay on. */
+/**
+ * A gateway's server: many short transactions, little memory; fsync and synchronous_commit stay on.
+ */
 export const serverSettings: readonly string[] = [
   "shared_buffers=128MB",
   "max_connections=100",
@@ -107,7 +109,8 @@ export async function startServer(site: Site, before: Listen | undefined): Promi
       windowsHide: true,
     });
     child.unref();
-    // Without a listener a program that cannot be run would end this process; exitCode stays null then.
+    // Without a listener a program that cannot be run would end this process; exitCode stays null
+    // then.
     child.on("error", (error) => fs.appendFileSync(site.logFile, `${error.message}\n`));
     return { child, listen };
   } finally {
@@ -155,7 +158,10 @@ export function isServing(site: Site, pid: number): boolean {
   return found.stdout.includes(site.folder);
 }
 
-/** Removes the marks of a dead server: if its process id is in use again, PostgreSQL would refuse to start. */
+/**
+ * Removes the marks of a dead server: if its process id is in use again, PostgreSQL would refuse to
+ * start.
+ */
 export function removeMarks(site: Site): void {
   fs.rmSync(markFile(site.folder), { force: true });
   if (!site.sockets) return;

@@ -1,4 +1,7 @@
-/** A connection to PostgreSQL: the driver's client, with a limit for opening it and statements that leave no garbage. */
+/**
+ * A connection to PostgreSQL: the driver's client, with a limit for opening it and statements that
+ * leave no garbage.
+ */
 import { Client, type ClientConfig, type QueryConfig } from "pg";
 import { setAnswerTimeout } from "../../core/async.ts";
 
@@ -106,7 +109,10 @@ export function serverName({ host, port }: Pick<Client, "host" | "port">): strin
   return host.startsWith("/") ? host : `${host}:${port}`;
 }
 
-/** The callback of a statement. It does not refer to the statement, see {@link DatabaseClient.query}. */
+/**
+ * The callback of a statement. It does not refer to the statement, see {@link
+ * DatabaseClient.query}.
+ */
 function answerTo(
   client: DatabaseClient,
   resolve: (answer: unknown) => void,
@@ -120,8 +126,9 @@ function answerTo(
 }
 
 /**
- * Whether a connection is of no use after this error. After a timeout, the next statement would wait behind the one that the
- * server may never answer. A server that refuses writes is not the primary, and its address may lead to another one by now.
+ * Whether a connection is of no use after this error. After a timeout, the next statement would
+ * wait behind the one that the server may never answer. A server that refuses writes is not the
+ * primary, and its address may lead to another one by now.
  */
 function isUnusableAfter(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

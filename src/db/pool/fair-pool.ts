@@ -1,18 +1,22 @@
 /**
- * Shares the few connections of a pool fairly among accounts: a semaphore with a queue per account before the pool, which
- * has one queue for all. An account that keeps that full delays every other.
+ * Shares the few connections of a pool fairly among accounts: a semaphore with a queue per account
+ * before the pool, which has one queue for all. An account that keeps that full delays every other.
  *
- * Measured with 8 connections, one account that keeps 400 statements of 10 ms waiting, and another that runs
- * `select 1` every 10 ms. Its median and 99th percentile: 0.5 and 9 ms here, 540 and 600 ms with the pool of pg 8.23,
- * 550 and 630 ms with generic-pool 3.9. The price is the quarter of the connections that one account never gets: the
- * first account ran 540 statements a second instead of 710.
+ * Measured with 8 connections, one account that keeps 400 statements of 10 ms waiting, and another
+ * that runs `select 1` every 10 ms. Its median and 99th percentile: 0.5 and 9 ms here, 540 and 600
+ * ms with the pool of pg 8.23, 550 and 630 ms with generic-pool 3.9. The price is the quarter of
+ * the connections that one account never gets: the first account ran 540 statements a second
+ * instead of 710.
  */
 import type { Pool, PoolClient } from "pg";
 import { currentAccountContext, sharedContext } from "../../core/current-account.ts";
 import { accountQueueFull, databaseBusy } from "../../core/database-lost.ts";
 import { FairSemaphore } from "./fair-semaphore.ts";
 
-/** The part of a pool that one account may have. The rest serves others while all its statements wait for a lock. */
+/**
+ * The part of a pool that one account may have. The rest serves others while all its statements
+ * wait for a lock.
+ */
 const accountShare = 3 / 4;
 
 /** The most requests of one account that wait for a connection of one pool. */

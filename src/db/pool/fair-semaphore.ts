@@ -53,7 +53,10 @@ export class FairSemaphore {
     return true;
   }
 
-  /** Waits for a permit, after {@link tryAcquire} has refused one. @throws the error of the timeout, or of {@link rejectWaiters} */
+  /**
+   * Waits for a permit, after {@link tryAcquire} has refused one. @throws the error of the timeout,
+   * or of {@link rejectWaiters}
+   */
   async wait(account: string, timeout: WaitTimeout): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter = { resolve, reject };

@@ -34,7 +34,9 @@ export class Listener {
     this.#listener = { channel, onNotice, onGap, onTried: this.#firstTry.resolve };
   }
 
-  /** Begins. Resolves when it listens, when the first try has failed, or when it is closed before. */
+  /**
+   * Begins. Resolves when it listens, when the first try has failed, or when it is closed before.
+   */
   start(): Promise<void> {
     this.#connection.add(this.#listener);
     return this.#firstTry.promise;

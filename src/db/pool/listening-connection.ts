@@ -51,7 +51,9 @@ export class ListeningConnection {
     this.#createClient = createClient;
   }
 
-  /** Adds a listener, which listens until {@link remove}; one that is there already stays as it is. */
+  /**
+   * Adds a listener, which listens until {@link remove}; one that is there already stays as it is.
+   */
   add(listener: ChannelListener): void {
     if (this.#listeners.has(listener)) return;
     this.#listeners.add(listener);

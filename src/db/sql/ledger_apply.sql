@@ -135,7 +135,8 @@ begin
           then greatest(b.newest_hold, p_hold_ids[cardinality(p_hold_ids)]) else b.newest_hold end,
         coalesce(b.newest_hold < all(p_hold_ids), true)
           and p_hold_ids[cardinality(p_hold_ids)] >= all(p_hold_ids),
-        -- Checked here, not by constraints of the tables: each would be parsed again by every batch.
+        -- Checked here, not by constraints of the tables: each would be parsed again by every
+        -- batch.
         b.budget_time is not null or p_node_name is not null
           or 0 > any(p_settle_costs) or 0 > any(p_hold_amounts),
         0 = any(p_settle_costs) and p_expired is null,

@@ -11,9 +11,11 @@
 --   p_running             Number of its calls that this process runs, without this batch. The number is
 --                         absolute, so that a repetition changes nothing. Numbers of other processes
 --                         count while they are alive (node).
+--
 -- Parameters, by request:
 --   p_members             Its subjects as subscripts of p_subjects, three for each request; 0: none.
 --   p_tokens              The maximum number of tokens that it can use.
+--
 -- Parameters, by return of tokens that were reserved and not used:
 --   p_return_subjects     Subscripts of p_subjects.
 --   p_return_slices, p_return_tokens
@@ -23,6 +25,7 @@
 --   refused_by            The subscript of the subject that refuses it; 0: admitted.
 --   reason                1 requests, 2 tokens, 3 concurrency.
 --   retry_ms              Time after which a retry may be admitted.
+--
 -- Results, by subject: used_requests, used_tokens, after the batch. slice: the slice in which the
 -- tokens are reserved.
 --

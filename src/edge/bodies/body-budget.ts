@@ -36,7 +36,10 @@ export class BodyBudget {
     return new ArrivingBody(this, caller);
   }
 
-  /** Counts bytes of an owner. @throws GatewayError RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget */
+  /**
+   * Counts bytes of an owner. @throws GatewayError RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over
+   * a budget
+   */
   take(bytes: number, owner: string): void {
     const owned = (this.#owned.get(owner) ?? 0) + bytes;
     const { owner: ownerMax, process: processMax } = unfinishedBodyBytesMax;
@@ -79,7 +82,8 @@ export class ArrivingBody {
   /**
    * Counts a received piece that stays in memory.
    *
-   * @throws GatewayError over a budget, or if the body is longer than its caller may send: {@link checkBodySize}
+   * @throws GatewayError over a budget, or if the body is longer than its caller may send: {@link
+   * checkBodySize}
    */
   keep(bytes: number): void {
     this.#received += bytes;
@@ -115,7 +119,10 @@ export function checkBodySize(bytes: number, caller: Caller | undefined): void {
   );
 }
 
-/** Whose budget a body uses; the first word is the kind. Callers without a key or account share one, by their kind. */
+/**
+ * Whose budget a body uses; the first word is the kind. Callers without a key or account share one,
+ * by their kind.
+ */
 function ownerOf(caller: Caller | undefined): string {
   if (caller === undefined) return "vendors";
   if (caller.kind === "key") return `key ${caller.keyId}`;

@@ -3,8 +3,9 @@ import type { IncomingMessage } from "node:http";
 import { discardedBodyBytesMax, discardedBodyLingerMs } from "../../core/limits.ts";
 
 /**
- * Watches the rest of a request over HTTP/1.1 that was answered before its body ended. Node.js reads all of it; this ends
- * the connection if the rest is longer than {@link discardedBodyBytesMax}. A slow rest ends with `requestTimeout`.
+ * Watches the rest of a request over HTTP/1.1 that was answered before its body ended. Node.js
+ * reads all of it; this ends the connection if the rest is longer than {@link
+ * discardedBodyBytesMax}. A slow rest ends with `requestTimeout`.
  */
 export function limitRest(request: IncomingMessage): void {
   if (request.complete || request.destroyed) return;

@@ -39,7 +39,8 @@ export function clientErrorListener(
 ): (error: NodeJS.ErrnoException, socket: Socket) => void {
   return (error, socket) => {
     const running = runningOn(socket);
-    // During a reply, another reply would be read as a part of it; after it, as the reply to the next request.
+    // During a reply, another reply would be read as a part of it; after it, as the reply to the
+    // next request.
     const isReplied = running === undefined ? isBodyOpen(socket) : running.headersSent;
     if (error.code === "ECONNRESET" || !socket.writable || isReplied) {
       socket.destroy();
@@ -51,8 +52,8 @@ export function clientErrorListener(
 }
 
 /**
- * Checks the `Host` of a request, which Node's parser does not; over HTTP/2 it is the `:authority`. What is no host must
- * be refused (RFC 9112, 3.2), and Connect cannot make a URL of it.
+ * Checks the `Host` of a request, which Node's parser does not; over HTTP/2 it is the `:authority`.
+ * What is no host must be refused (RFC 9112, 3.2), and Connect cannot make a URL of it.
  *
  * @returns the error for a request without exactly one valid host; `undefined` for others
  */

@@ -1,6 +1,7 @@
 /**
- * `/callbacks/{token}`: receives vendors' callbacks about tasks. The token is the credential, so no API key is needed and the
- * token is never logged. The content is not trusted: a callback only triggers a poll of the vendor.
+ * `/callbacks/{token}`: receives vendors' callbacks about tasks. The token is the credential, so no
+ * API key is needed and the token is never logged. The content is not trusted: a callback only
+ * triggers a poll of the vendor.
  */
 import type { FastifyInstance } from "fastify";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";

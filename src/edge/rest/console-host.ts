@@ -28,7 +28,10 @@ export class ConsoleHost {
     return this.#hosts.has(host.trim().toLowerCase());
   }
 
-  /** Whether a request may be for this host. The proxy that names another host may not be a trusted one. */
+  /**
+   * Whether a request may be for this host. The proxy that names another host may not be a trusted
+   * one.
+   */
   mayBe({ headers }: Pick<IncomingMessage, "headers">): boolean {
     const forwarded = String(headers["x-forwarded-host"] ?? "").split(",");
     return [headers.host ?? "", ...forwarded].some((host) => this.#has(host));

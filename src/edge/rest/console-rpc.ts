@@ -1,5 +1,6 @@
 /**
- * `/console/rpc`: the edge for browsers. Callers are identified by cookie; requests from other sites are refused.
+ * `/console/rpc`: the edge for browsers. Callers are identified by cookie; requests from other
+ * sites are refused.
  */
 import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";

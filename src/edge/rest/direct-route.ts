@@ -1,7 +1,7 @@
 /**
- * Routes of model calls. The facade calls the handler of the contract's method directly, with a sink that writes to
- * the socket. There is no client, transport, interceptor or iterator between them, and Fastify's hooks and parsers
- * do not run.
+ * Routes of model calls. The facade calls the handler of the contract's method directly, with a
+ * sink that writes to the socket. There is no client, transport, interceptor or iterator between
+ * them, and Fastify's hooks and parsers do not run.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { routingHeaders } from "../../dialect/dialect.ts";

@@ -116,7 +116,8 @@ function meantPath(sent: string, paths: readonly string[]): string {
 }
 
 /**
- * Refuses bodies that are not plain UTF-8 JSON (compressed ones, other charsets) before they are read.
+ * Refuses bodies that are not plain UTF-8 JSON (compressed ones, other charsets) before they are
+ * read.
  *
  * @throws GatewayError UNSUPPORTED_MEDIA_TYPE
  */

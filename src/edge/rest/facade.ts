@@ -1,6 +1,7 @@
 /**
- * The REST surface. Each dialect has a Fastify scope, so that malformed JSON, 401, 404, 405, 413 and 415 are
- * reported in that dialect without further branches. Each `route` option of the contract becomes one route.
+ * The REST surface. Each dialect has a Fastify scope, so that malformed JSON, 401, 404, 405, 413
+ * and 415 are reported in that dialect without further branches. Each `route` option of the
+ * contract becomes one route.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
@@ -95,8 +96,8 @@ function createStyleOf(routes: readonly RestRoute[]): (headers: IncomingHttpHead
 }
 
 /**
- * Registers probes, which need no key. `/healthz`: the process responds. `/readyz`: calls can be served.
- * `/api/hello`: Claude Code checks it before its first call.
+ * Registers probes, which need no key. `/healthz`: the process responds. `/readyz`: calls can be
+ * served. `/api/hello`: Claude Code checks it before its first call.
  */
 function registerProbes(app: FastifyInstance, { whyNotReady }: FacadeOptions): void {
   app.get("/healthz", (_request, reply) => reply.type("text/plain").send("ok\n"));

@@ -7,7 +7,8 @@ import { GatewayError } from "../../core/errors.ts";
 import { isRecord } from "../../wire/json/value.ts";
 
 /**
- * The error with the name of its field as the caller wrote it: `request_id` for a caller of `requestId`.
+ * The error with the name of its field as the caller wrote it: `request_id` for a caller of
+ * `requestId`.
  *
  * @param sent the members that the caller sent
  */

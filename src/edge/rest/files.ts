@@ -16,7 +16,9 @@ type PresentFile = Extract<ServedFile, { readonly expired: false }>;
 
 const fileName = /^([0-9A-Za-z]{26})\.([a-z0-9]{1,8})$/;
 
-/** Response headers for everything under `/files/`, errors too. Caches may keep existing files only. */
+/**
+ * Response headers for everything under `/files/`, errors too. Caches may keep existing files only.
+ */
 const headersAlways: Readonly<Record<string, string>> = {
   "cross-origin-resource-policy": "cross-origin",
   "referrer-policy": "no-referrer",
@@ -128,9 +130,10 @@ function isSame(ifNoneMatch: string | undefined, etag: string): boolean {
 const rangeForm = /^bytes=(?:(\d{1,15})-(\d{1,15})?|-(\d{1,15}))$/;
 
 /**
- * The range to send; `undefined` for the whole file. Anything but a single range is answered with the whole file,
- * as HTTP allows: each of several ranges would need a separate read from storage. The library `range-parser` is not
- * used, since it refuses the last 100 bytes of a file that has 50.
+ * The range to send; `undefined` for the whole file. Anything but a single range is answered with
+ * the whole file, as HTTP allows: each of several ranges would need a separate read from storage.
+ * The library `range-parser` is not used, since it refuses the last 100 bytes of a file that has
+ * 50.
  */
 function readRange(
   { range, "if-range": ifRange }: FastifyRequest["headers"],

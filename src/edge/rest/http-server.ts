@@ -41,7 +41,10 @@ const onlyHttps = "max-age=31536000";
 
 /** The HTTP server's side of WebSockets. */
 export interface Upgrades {
-  /** Whether a request with an upgrade becomes a WebSocket. All others are served as if they had none. */
+  /**
+   * Whether a request with an upgrade becomes a WebSocket. All others are served as if they had
+   * none.
+   */
   accepts(request: IncomingMessage): boolean;
   /** Takes over the socket of an upgrade request. */
   onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;

@@ -61,7 +61,10 @@ export interface DirectCall extends Sink<Buffer> {
   readonly signal: CancelSignal;
 }
 
-/** Handles a request in a wire style. @throws GatewayError for failures that were not written to the sink */
+/**
+ * Handles a request in a wire style. @throws GatewayError for failures that were not written to the
+ * sink
+ */
 export type HandleWire = (request: WireFields, call: DirectCall) => Promise<SentReply>;
 
 /** A request to a native vendor API. */

@@ -85,8 +85,8 @@ interface WholeReply {
 const joinedBytesMax = 16 * 1024;
 
 /**
- * A request from its head to the end of its reply. This one object holds the caller, is the call's cancellation
- * signal, and is the sink of its reply; nothing lies between socket and handler.
+ * A request from its head to the end of its reply. This one object holds the caller, is the call's
+ * cancellation signal, and is the sink of its reply; nothing lies between socket and handler.
  */
 export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
   readonly requestId: string;
@@ -366,8 +366,8 @@ export class StreamWriter {
   }
 
   /**
-   * Writes a piece. Waits while earlier data is unread. Resolves at once after a disconnect; the signal notifies
-   * the producer.
+   * Writes a piece. Waits while earlier data is unread. Resolves at once after a disconnect; the
+   * signal notifies the producer.
    */
   write(bytes: Uint8Array): Promise<void> | undefined {
     this.#looks = 0;
@@ -441,8 +441,8 @@ export class StreamWriter {
 const lastChunk = "0\r\n\r\n";
 
 /**
- * Aborts a listener's running requests when the gateway stops. One listener serves all: adding and removing one per
- * request costs a microsecond.
+ * Aborts a listener's running requests when the gateway stops. One listener serves all: adding and
+ * removing one per request costs a microsecond.
  */
 export function stopAll(stopping: AbortSignal): ShortLivedSet<RunningRequest> {
   const running = new ShortLivedSet<RunningRequest>();

@@ -13,7 +13,10 @@ import type { FastifyRequest } from "fastify";
 import { callerKey, requestIdKey } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
-/** Builds the request. @throws GatewayError INVALID_REQUEST, naming the parameter and the expected value */
+/**
+ * Builds the request. @throws GatewayError INVALID_REQUEST, naming the parameter and the expected
+ * value
+ */
 export function readInput(method: DescMethod, fields: JsonObject) {
   const { input } = method;
   try {

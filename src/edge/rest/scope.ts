@@ -59,8 +59,8 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
 }
 
 /**
- * Common setup of all scopes: errors in the dialect, one log line and one count per request, and no body unless a
- * route parses it.
+ * Common setup of all scopes: errors in the dialect, one log line and one count per request, and no
+ * body unless a route parses it.
  */
 export function prepareScope(
   scope: FastifyInstance,

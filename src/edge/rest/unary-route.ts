@@ -1,5 +1,6 @@
 /**
- * Routes of RPCs with one response: fields come from path, query and body, the response is in the dialect's form.
+ * Routes of RPCs with one response: fields come from path, query and body, the response is in the
+ * dialect's form.
  */
 import {
   type DescField,

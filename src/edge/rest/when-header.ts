@@ -6,8 +6,8 @@ import type { RestRoute } from "./route-table.ts";
 const name = "whenHeader";
 
 /**
- * Derives the constraint value of a request: the first of the routes' headers that is present, or the first
- * parameter that is true. A path without such a route answers as if it were absent.
+ * Derives the constraint value of a request: the first of the routes' headers that is present, or
+ * the first parameter that is true. A path without such a route answers as if it were absent.
  */
 export function whenHeaderStrategy(routes: readonly RestRoute[]) {
   const headerNames = [...new Set(routes.flatMap(({ whenHeader }) => whenHeader ?? []))];

@@ -1,7 +1,7 @@
 /**
- * A Connect transport that calls implementations within this process, without serialization but with the same
- * interceptors as the network. 5 µs a call; `createRouterTransport` takes 66–150 µs, since it serializes, and it
- * drops context values.
+ * A Connect transport that calls implementations within this process, without serialization but
+ * with the same interceptors as the network. 5 µs a call; `createRouterTransport` takes 66–150 µs,
+ * since it serializes, and it drops context values.
  */
 import {
   create,
@@ -245,8 +245,8 @@ class DirectContext implements HandlerContext {
 }
 
 /**
- * Completes the messages that an implementation yields. Where its first message is complete, the iterator is used
- * directly, which saves a promise per message.
+ * Completes the messages that an implementation yields. Where its first message is complete, the
+ * iterator is used directly, which saves a promise per message.
  */
 function whole(schema: DescMessage, source: AsyncIterable<object>): AsyncIterable<object> {
   return {

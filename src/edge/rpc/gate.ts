@@ -79,7 +79,9 @@ interface SessionGateOptions extends GateOptions {
   readonly identify: (token: string) => Promise<Caller>;
 }
 
-/** A gate for the console: callers are identified by their cookie alone. API keys do not count here. */
+/**
+ * A gate for the console: callers are identified by their cookie alone. API keys do not count here.
+ */
 export function createSessionGate(options: SessionGateOptions): RequestGate {
   return createGate(options, async ({ values, method }) => {
     const token = values.get(browserSessionKey)?.token;

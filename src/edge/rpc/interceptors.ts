@@ -24,7 +24,9 @@ interface FailedRpc {
   readonly method: string;
 }
 
-/** Converts any failure to a ConnectError with exactly one ErrorDetail, and logs unexpected ones. */
+/**
+ * Converts any failure to a ConnectError with exactly one ErrorDetail, and logs unexpected ones.
+ */
 export function createErrorConversion(log: Logger) {
   return (error: unknown, { requestId, method }: FailedRpc): ConnectError => {
     const known = toGatewayError(error);
@@ -84,8 +86,9 @@ function toGatewayError(error: unknown): GatewayError {
 }
 
 /**
- * Whether the library reports, as internal, a message that it cannot read: one that is not of its type, that ends within
- * its compression, or whose envelope contradicts the headers. Only the client can cause that (R-ERR-7).
+ * Whether the library reports, as internal, a message that it cannot read: one that is not of its
+ * type, that ends within its compression, or whose envelope contradicts the headers. Only the
+ * client can cause that (R-ERR-7).
  */
 export function isUnreadable(message: string): boolean {
   return /^(?:parse binary: |received (?:compressed|parsed) |protocol error: |decompression failed$)/.test(
@@ -106,8 +109,8 @@ export function withMessage(
 }
 
 /**
- * Checks the access of the caller that the edge has identified, and runs the RPC in the context of its account. Nobody gets
- * past an edge that identified no one.
+ * Checks the access of the caller that the edge has identified, and runs the RPC in the context of
+ * its account. Nobody gets past an edge that identified no one.
  */
 export function createAccess(checkAccess: CheckAccess): Interceptor {
   return (next) => (request) => {

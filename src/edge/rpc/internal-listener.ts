@@ -1,7 +1,7 @@
 /**
- * The listener for internal callers, and the standard services that only it has. One port serves gRPC and Connect over
- * cleartext HTTP/2, and HTTP/1.1 for Connect, probes and `/metrics`. HTTP/2 without TLS cannot be negotiated, so the
- * first bytes of a connection decide.
+ * The listener for internal callers, and the standard services that only it has. One port serves
+ * gRPC and Connect over cleartext HTTP/2, and HTTP/1.1 for Connect, probes and `/metrics`. HTTP/2
+ * without TLS cannot be negotiated, so the first bytes of a connection decide.
  */
 import {
   createServer as createHttpServer,
@@ -241,7 +241,9 @@ function refuseRpc(
   response.end(JSON.stringify({ code: "unimplemented", message }));
 }
 
-/** HTTP/2 has a stream for each request; over HTTP/1.1 nothing behind such a head can be trusted. */
+/**
+ * HTTP/2 has a stream for each request; over HTTP/1.1 nothing behind such a head can be trusted.
+ */
 function refuseHost(
   { httpVersionMajor }: IncomingMessage | Http2ServerRequest,
   response: ServerResponse | Http2ServerResponse,

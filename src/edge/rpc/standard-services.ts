@@ -16,7 +16,9 @@ import {
 import { file_reflection, ServerReflection } from "../../../gen/reflection_pb.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
-/** The health service that gRPC load balancers query. The empty service name means the whole server. */
+/**
+ * The health service that gRPC load balancers query. The empty service name means the whole server.
+ */
 export function createHealthService(
   services: readonly DescService[],
   isReady: () => Promise<boolean>,

@@ -90,7 +90,10 @@ export function inputJson(body: Buffer): string {
   return text.startsWith("[") ? text.slice(1, -1).trim() : "";
 }
 
-/** A body whose input begins with the items of the conversation that it continues, in place of its id. */
+/**
+ * A body whose input begins with the items of the conversation that it continues, in place of its
+ * id.
+ */
 export function continued(body: Buffer, items: string): Buffer {
   const { members } = readOutline(body);
   const rest = withoutMembers(body, members, new Set(["previous_response_id", "input"]));

@@ -141,7 +141,10 @@ export class SocketConnection {
     this.#closeIfIdle();
   }
 
-  /** Ends it because this process stops. @param isReplaced whether another one serves at the same address */
+  /**
+   * Ends it because this process stops. @param isReplaced whether another one serves at the same
+   * address
+   */
   announceStop(isReplaced: boolean): void {
     this.end(
       isReplaced ? codes.restart : codes.goingAway,

@@ -245,7 +245,10 @@ export class WebSockets implements Upgrades {
   }
 }
 
-/** The headers without the beta of WebSockets, which means nothing to a vendor that is called by POST. */
+/**
+ * The headers without the beta of WebSockets, which means nothing to a vendor that is called by
+ * POST.
+ */
 function withoutSocketBeta(headers: Record<string, string>): Record<string, string> {
   const { "openai-beta": beta, ...others } = headers;
   const rest = (beta ?? "")

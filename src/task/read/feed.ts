@@ -1,6 +1,6 @@
 /**
- * Wakes readers when a task changes, by notices of the database. While its connection is down, every reader is woken once a
- * second to read its task again.
+ * Wakes readers when a task changes, by notices of the database. While its connection is down,
+ * every reader is woken once a second to read its task again.
  */
 import { WakeSignal } from "../../core/wake-signal.ts";
 import { Listener } from "../../db/pool/listener.ts";
@@ -14,7 +14,10 @@ export interface TaskFeedOptions {
 
 /** Waits for changes of one task. Disposing it ends the subscription. */
 export interface Subscription extends Disposable {
-  /** Resolves at the first change since the subscription or the last `next`, after `ms`, or when `signal` is aborted. */
+  /**
+   * Resolves at the first change since the subscription or the last `next`, after `ms`, or when
+   * `signal` is aborted.
+   */
   next(ms: number, signal: AbortSignal): Promise<void>;
 }
 
@@ -32,7 +35,10 @@ export class TaskFeed {
     });
   }
 
-  /** Starts to listen. Resolves when it listens, or when the first try has failed; it then tries again by itself. */
+  /**
+   * Starts to listen. Resolves when it listens, or when the first try has failed; it then tries
+   * again by itself.
+   */
   start(): Promise<void> {
     return this.#listener.start();
   }

@@ -1,4 +1,7 @@
-/** The read RPCs of tasks: get (with long polling), watch and list. The command line also uses them without a server. */
+/**
+ * The read RPCs of tasks: get (with long polling), watch and list. The command line also uses them
+ * without a server.
+ */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { TaskStatus } from "../../../gen/uas/task/v1/task_pb.ts";
 import type { ListTasksRequest, TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
@@ -100,7 +103,10 @@ export function scopeOf({ values }: HandlerContext): Scope {
   return { isOperator: false, accountId: caller.accountId };
 }
 
-/** The account whose tasks to list. @throws GatewayError INVALID_REQUEST; NOT_FOUND for another account */
+/**
+ * The account whose tasks to list. @throws GatewayError INVALID_REQUEST; NOT_FOUND for another
+ * account
+ */
 function accountOf({ accountId }: ListTasksRequest, context: HandlerContext): string {
   const { accountId: own } = scopeOf(context);
   if (accountId === "" && own !== undefined) return own;

@@ -173,7 +173,10 @@ export const examples: Readonly<Record<keyof typeof paramsFields, JsonObject>> =
   [ModelType.AUDIO]: { text: "Good morning, and welcome aboard." },
 };
 
-/** The most that a TEXT task can be charged for: the bound of its input tokens, and its max output tokens. */
+/**
+ * The most that a TEXT task can be charged for: the bound of its input tokens, and its max output
+ * tokens.
+ */
 export function textUnits(
   params: JsonObject,
   { maxOutputTokens }: UnitModel,

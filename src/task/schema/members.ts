@@ -45,8 +45,8 @@ export function formed(description: string, pattern: string, maxLength = 32): Js
 }
 
 /**
- * A file that the customer names: an https address that the public internet reaches, or the file itself as a
- * `data:` address. The format `uri` is checked as exactly that: see check.ts.
+ * A file that the customer names: an https address that the public internet reaches, or the file
+ * itself as a `data:` address. The format `uri` is checked as exactly that: see check.ts.
  */
 export function file(description: string): JsonObject {
   return { type: "string", format: "uri", description: `${description}: https:// or data:` };

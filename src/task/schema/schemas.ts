@@ -89,7 +89,9 @@ function createTaskModel(model: ModelConfig, options: TaskSchemasOptions): TaskM
   };
 }
 
-/** Checks messages with the parser of text generation calls: their content is as varied as there. */
+/**
+ * Checks messages with the parser of text generation calls: their content is as varied as there.
+ */
 function checkText(params: JsonObject, { model, field }: Pick<TaskModel, "model" | "field">): void {
   try {
     textGeneration(params, model.key);

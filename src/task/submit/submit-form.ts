@@ -57,7 +57,10 @@ function readCallbackId(
 /** The header that contains the callback id if the body has none. */
 export const idempotencyHeader = "Idempotency-Key";
 
-/** Visible ASCII only: other characters do not survive headers, and repeated headers arrive joined by a space. */
+/**
+ * Visible ASCII only: other characters do not survive headers, and repeated headers arrive joined
+ * by a space.
+ */
 const visible = /^[\u0021-\u007e]{1,255}$/;
 
 /**
@@ -92,14 +95,20 @@ interface FingerprintInput {
   readonly params: JsonObject;
 }
 
-/** The SHA-256 of a submit's canonical JSON: the order of members does not matter, and absent members stay absent. */
+/**
+ * The SHA-256 of a submit's canonical JSON: the order of members does not matter, and absent
+ * members stay absent.
+ */
 export function fingerprint({ modelKey, callbackUrl, field, params }: FingerprintInput): Buffer {
   return createHash("sha256")
     .update(canonicalJson({ callbackUrl, modelKey, [field]: params }))
     .digest();
 }
 
-/** JSON with the members of each object in the order of their names. Nested as deep as a body may be. */
+/**
+ * JSON with the members of each object in the order of their names. Nested as deep as a body may
+ * be.
+ */
 function canonicalJson(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

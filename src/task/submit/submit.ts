@@ -70,7 +70,10 @@ export interface Submitted {
   readonly replayed: boolean;
 }
 
-/** Accepts a task. @throws GatewayError INSUFFICIENT_BALANCE, QUEUE_FULL, IDEMPOTENCY_KEY_REUSED, SERVICE_UNAVAILABLE */
+/**
+ * Accepts a task. @throws GatewayError INSUFFICIENT_BALANCE, QUEUE_FULL, IDEMPOTENCY_KEY_REUSED,
+ * SERVICE_UNAVAILABLE
+ */
 export type Submit = (
   read: SubmitInput,
   submitter: Submitter,
@@ -136,8 +139,8 @@ const findSql = `select ${summaryColumns}, fingerprint from task where account_i
 const poolMax = 8;
 
 /**
- * Opens the connections of submits: separate, so that a burst of submits delays no other query, and pipelined. A submit
- * is one round trip.
+ * Opens the connections of submits: separate, so that a burst of submits delays no other query, and
+ * pipelined. A submit is one round trip.
  */
 export function openSubmitPool(url: DatabaseAddress): Pool {
   return openPool(url, { max: poolMax, for: "callers", isPipelined: true });
@@ -266,7 +269,10 @@ function refuseLate(isRefused: () => boolean): void {
 /** The queue is full, or there is a task of this callback id. Nothing has changed. */
 class NotAccepted extends Error {}
 
-/** Whether a task of this callback id may exist. Also after a refused hold: the first submit may have used the money. */
+/**
+ * Whether a task of this callback id may exist. Also after a refused hold: the first submit may
+ * have used the money.
+ */
 function isRefusal(error: unknown): boolean {
   if (error instanceof NotAccepted) return true;
   if (error instanceof GatewayError) return error.code === ErrorCode.INSUFFICIENT_BALANCE;
@@ -280,7 +286,10 @@ interface Accepting {
   readonly onSent: () => void;
 }
 
-/** @throws NotAccepted; GatewayError INSUFFICIENT_BALANCE; the driver's error of {@link uniqueConstraint} */
+/**
+ * @throws NotAccepted; GatewayError INSUFFICIENT_BALANCE; the driver's error of {@link
+ * uniqueConstraint}
+ */
 async function accept(
   database: Pick<Pool, "query">,
   { made, caller, onSent }: Accepting,

@@ -1,4 +1,7 @@
-/** Submits tasks to vendors, never twice the same one (R-TSK-7), and recovers submits without an answer. */
+/**
+ * Submits tasks to vendors, never twice the same one (R-TSK-7), and recovers submits without an
+ * answer.
+ */
 import { confirmVendorTaskId } from "../work/vendor-notifications.ts";
 import type { RouteConfig } from "../../config/config.ts";
 import { taskConnectsMax } from "../../core/limits.ts";
@@ -259,7 +262,9 @@ export class SubmitSteps {
     await this.#tryNext(work, refused, retryAfterSeconds * 1_000);
   }
 
-  /** Continues a task that its vendor has refused or would refuse: elsewhere, later, or not at all. */
+  /**
+   * Continues a task that its vendor has refused or would refuse: elsewhere, later, or not at all.
+   */
   async #tryNext(work: Work, refused: TaskRefused, waitMs: number): Promise<void> {
     const { isTemporary, canRetryElsewhere, code, message, fault } = refused;
     const { task } = work;
@@ -298,7 +303,10 @@ export class SubmitSteps {
     return true;
   }
 
-  /** Submits to the next vendor of the model. Returns whether there is one, or the task was cancelled. */
+  /**
+   * Submits to the next vendor of the model. Returns whether there is one, or the task was
+   * cancelled.
+   */
   async #tryNextRoute(work: Work, failures: number): Promise<boolean> {
     const { task } = work;
     if (task.cancel_requested) {

@@ -1,4 +1,6 @@
-/** Runs background responses as TEXT tasks: starts, finds and cancels them for the inference room. */
+/**
+ * Runs background responses as TEXT tasks: starts, finds and cancels them for the inference room.
+ */
 import type { BackgroundStatus, BackgroundTasks } from "../../responses/background/tasks.ts";
 import type { Cancel } from "./cancel.ts";
 import { noSuchTask } from "../failures.ts";

@@ -75,7 +75,10 @@ const requestCancelSql = `
     next_time = case when lease_until is null then clock_timestamp() else next_time end
   where id = $1 and state = any($2) and state <> 'queued' returning ${summaryColumns}`;
 
-/** Requests the cancel of a running task: the process that runs it sees the change, and cancels at the vendor. */
+/**
+ * Requests the cancel of a running task: the process that runs it sees the change, and cancels at
+ * the vendor.
+ */
 async function requestCancel(
   task: TaskRow,
   { pool, canStop, onCancelRequested, failpoint }: CancelOptions,

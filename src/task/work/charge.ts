@@ -25,7 +25,9 @@ export interface TaskCharge {
   readonly usage?: StoredUsageJson | undefined;
   /** Absent if the database refuses every record of it. */
   readonly record?: CallRow | undefined;
-  /** Whether `record` is a `bareRecord`, because the database refused the whole one. Default false. */
+  /**
+   * Whether `record` is a `bareRecord`, because the database refused the whole one. Default false.
+   */
   readonly isBare?: boolean;
   /** Figures of the vendor that are charged only in part (R-MON-15); absent if there are none. */
   readonly implausible?: ImplausibleUsage | undefined;
@@ -205,7 +207,10 @@ function sourceOf(outcome: TaskOutcome | undefined): UsageSource {
   return outcome.usage.isEstimated ? UsageSource.ESTIMATED : UsageSource.UPSTREAM;
 }
 
-/** The one hold of a task. It belongs to no process and is not renewed. @param id of the task, and of its hold */
+/**
+ * The one hold of a task. It belongs to no process and is not renewed. @param id of the task, and
+ * of its hold
+ */
 export function taskHold(
   { accountId, keyId, keyLimitNanos }: KeyCaller,
   id: string,

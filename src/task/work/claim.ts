@@ -66,8 +66,10 @@ export class ClaimUnanswered extends Error {
   }
 }
 
-/** The advisory lock under which processes claim queued tasks one after the other, so that limits are exact: any fixed
- * number. */
+/**
+ * The advisory lock under which processes claim queued tasks one after the other, so that limits
+ * are exact: any fixed number.
+ */
 const lockKey = 7_205_119_431;
 
 const atVendor = "state in ('submitting', 'submit_unknown', 'running')";
@@ -327,7 +329,9 @@ export function vendorFor(
   return { tasks, maxInFlight: known.maxInFlight, baseUrl: "" };
 }
 
-/** The key of a vendor with one of its credentials. @param credential empty: its only or first one */
+/**
+ * The key of a vendor with one of its credentials. @param credential empty: its only or first one
+ */
 export function vendorKey(vendor: string, credential: string): string {
   return credential === "" ? vendor : `${vendor}#${credential}`;
 }

@@ -18,16 +18,23 @@ const renewSql = `
 export interface Lease {
   /** Aborts work that another process can repeat: the lease was lost, or this process stops. */
   readonly signal: AbortSignal;
-  /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
+  /**
+   * Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over.
+   */
   readonly lastSignal: AbortSignal;
   /**
    * Aborts work on data that only this process has, such as a vendor's answer: the grace time is
    * over. A lost lease is reclaimed.
    */
   readonly graceSignal: AbortSignal;
-  /** Aborted when the client cancels the task: at once in this process, otherwise with the next heartbeat. */
+  /**
+   * Aborted when the client cancels the task: at once in this process, otherwise with the next
+   * heartbeat.
+   */
   readonly cancelled: AbortSignal;
-  /** Whether no other process can have the task by now: work that must not happen twice may begin. */
+  /**
+   * Whether no other process can have the task by now: work that must not happen twice may begin.
+   */
   isSafe(): boolean;
   end(): void;
 }

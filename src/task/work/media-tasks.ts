@@ -85,7 +85,10 @@ export function createMediaTasks(options: MediaTasksOptions): MediaTasks {
   };
 }
 
-/** Cancels a task that its vendors have put off: they may do so until its deadline, and its client waits. */
+/**
+ * Cancels a task that its vendors have put off: they may do so until its deadline, and its client
+ * waits.
+ */
 async function isGivenUp({ id, account_id, state, poll_count }: TaskSummary, cancel: Cancel) {
   if (state !== "queued" || poll_count === 0) return false;
   // A worker may claim it at this moment.

@@ -1,6 +1,7 @@
 /**
- * Spreads the polls of tasks over time, so that no vendor is polled more often than it allows: some then refuse every
- * request of the credential, customers' calls included. Each process counts for itself.
+ * Spreads the polls of tasks over time, so that no vendor is polled more often than it allows: some
+ * then refuse every request of the credential, customers' calls included. Each process counts for
+ * itself.
  */
 
 interface PollSlotsOptions {
@@ -10,7 +11,9 @@ interface PollSlotsOptions {
   readonly clock?: () => number;
 }
 
-/** The share of polls that is planned ahead. The rest is for tasks that a vendor has notified about. */
+/**
+ * The share of polls that is planned ahead. The rest is for tasks that a vendor has notified about.
+ */
 const plannedShare = 0.8;
 
 const secondMs = 1_000;

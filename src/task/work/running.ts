@@ -1,4 +1,7 @@
-/** The steps of tasks that vendors have accepted: polls, results, and the charges of tasks that had ended. */
+/**
+ * The steps of tasks that vendors have accepted: polls, results, and the charges of tasks that had
+ * ended.
+ */
 import { ErrorCode } from "../../core/errors.ts";
 import { type TaskUpdate, VendorReplyError } from "../../provider/task.ts";
 import { stoppedOutcome } from "./charge.ts";
@@ -55,7 +58,10 @@ export class RunningSteps {
     await this.#work.release(work, task.left_ms);
   }
 
-  /** Ends a task at its deadline. An end that its vendor reports by now is taken: no process may have polled for a while. */
+  /**
+   * Ends a task at its deadline. An end that its vendor reports by now is taken: no process may
+   * have polled for a while.
+   */
   async #endOverdue(work: Work): Promise<void> {
     const { task, signal } = work;
     const { slots } = this.#work;

@@ -52,10 +52,14 @@ export interface Work {
   readonly lease: Lease;
   /** Aborts work that another process can repeat: the lease was lost, or this process stops. */
   readonly signal: AbortSignal;
-  /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
+  /**
+   * Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over.
+   */
   readonly lastSignal: AbortSignal;
-  /** Whether a vendor has failed at the task: its work is paid for, so the first vendor is not tried again. Default
-   * false. */
+  /**
+   * Whether a vendor has failed at the task: its work is paid for, so the first vendor is not tried
+   * again. Default false.
+   */
   readonly hasFailed?: boolean;
   /** The credentials of the vendor that have refused the task. None by default. */
   readonly refusedCredentials?: ReadonlySet<string>;
@@ -340,7 +344,10 @@ export class TaskWork {
     await recordNotification(pool, task.attempt_token ?? "", { vendorTaskId, isConfirmed: true });
   }
 
-  /** Records a notification that a vendor's client got in this process. Never fails: the next poll would find it. */
+  /**
+   * Records a notification that a vendor's client got in this process. Never fails: the next poll
+   * would find it.
+   */
   onVendorNotification({ attempt_token: token }: TaskRow): void {
     void recordNotification(this.options.pool, token ?? "").then(this.#wake, () => {});
   }
@@ -389,7 +396,9 @@ export class TaskWork {
     await this.options.pool.query(sql, [id, kind, state, detail && JSON.stringify(detail)]);
   }
 
-  /** The requested units. A model that was removed while its task ran does not make the task free. */
+  /**
+   * The requested units. A model that was removed while its task ran does not make the task free.
+   */
   #asked(task: WholeTask): Pick<Ended, "asked"> {
     const model = this.options.models.get(task.model) ?? { type: task.type, maxOutputTokens: 0 };
     const vendor = this.vendorOf(task);

@@ -34,7 +34,10 @@ const notificationSql = `
       then clock_timestamp() else next_time end
   where attempt_token = $1 and state not in ('queued', 'completed')`;
 
-/** Records a notification. The caller wakes the worker of its process; other processes find the task by their scans. */
+/**
+ * Records a notification. The caller wakes the worker of its process; other processes find the task
+ * by their scans.
+ */
 export async function recordNotification(
   pool: Pick<Pool | PoolClient, "query">,
   attemptToken: string,

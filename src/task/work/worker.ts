@@ -86,9 +86,14 @@ class RunningWorker implements TaskWorker {
   readonly #checks: StepLimit = { max: taskChecksMax, count: 0 };
   /** The account that was served last: its next turn follows the others'. */
   #lastAccount = nilUuid;
-  /** Whether this process is at one of its limits: then each step that ends makes a claim possible. */
+  /**
+   * Whether this process is at one of its limits: then each step that ends makes a claim possible.
+   */
   #isFull = false;
-  /** Whether tasks wait for their account's or vendor's limit: then each task that ends makes a claim possible. */
+  /**
+   * Whether tasks wait for their account's or vendor's limit: then each task that ends makes a
+   * claim possible.
+   */
   #isLimited = false;
   #hasEnded = false;
 

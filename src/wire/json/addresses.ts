@@ -41,7 +41,10 @@ const colon = 0x3a;
 /** Bytes of relayed output kept for finding a member's name. */
 const behindBytesMax = 256;
 
-/** Rewrites bytes that arrive in arbitrary pieces. A possible start of a URL waits for the next piece. */
+/**
+ * Rewrites bytes that arrive in arbitrary pieces. A possible start of a URL waits for the next
+ * piece.
+ */
 export class AddressRewriter {
   readonly #rules: Rules;
   /** The end of the relayed output. */
@@ -77,7 +80,9 @@ export class AddressRewriter {
     return rest.length === 0 ? rest : this.#rewrite(rest, rest.length);
   }
 
-  /** Number of bytes at the end that may be the start of a URL, including the character before it. */
+  /**
+   * Number of bytes at the end that may be the start of a URL, including the character before it.
+   */
   #waiting(source: Buffer): number {
     const { needles, longest } = this.#rules;
     const { length } = source;

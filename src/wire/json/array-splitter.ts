@@ -59,7 +59,10 @@ export class ArraySplitter implements UnfinishedEvent {
     return 0;
   }
 
-  /** @returns the bytes up to the last complete object, separators included @throws EventTooLongError */
+  /**
+   * @returns the bytes up to the last complete object, separators included @throws
+   * EventTooLongError
+   */
   push(piece: Buffer): Buffer {
     const known = this.restBytes;
     this.#rest?.append(piece);

@@ -1,6 +1,6 @@
 /**
- * Finds members that are repeated in one object of a JSON text. Our parser uses the last one; a vendor's may use
- * the first.
+ * Finds members that are repeated in one object of a JSON text. Our parser uses the last one; a
+ * vendor's may use the first.
  */
 import { asBuffer } from "../../core/bytes.ts";
 import { jsonText, stringEnd } from "./scan.ts";
@@ -86,8 +86,8 @@ function pathOf(open: readonly Level[]): string {
 }
 
 /**
- * A Bloom filter of member names: it may report a name that is absent, but never misses one. Adding costs 2 ns;
- * searching 1 MB for a name took 0.2 to 0.5 ms.
+ * A Bloom filter of member names: it may report a name that is absent, but never misses one. Adding
+ * costs 2 ns; searching 1 MB for a name took 0.2 to 0.5 ms.
  */
 export class KeySet {
   /** As plain numbers: a typed array would allocate off-heap memory for every request. */
@@ -131,7 +131,10 @@ export function placeOfName(name: string): number {
   return placeOf(name.length, name.charCodeAt(0), name.charCodeAt(name.length - 1));
 }
 
-/** Names with the same length, first and last letter share a bit, in upper or lower case; few others do. */
+/**
+ * Names with the same length, first and last letter share a bit, in upper or lower case; few others
+ * do.
+ */
 function placeOf(length: number, first: number, last: number): number {
   return (length + (first | 0x20) * 37 + (last | 0x20) * 101) & (places - 1);
 }
@@ -167,7 +170,10 @@ const guardedAt: readonly (readonly string[] | undefined)[] = Array.from(
   },
 );
 
-/** Whether the name from `start` to `end` (exclusive), with this bit, is a guarded one in other case. */
+/**
+ * Whether the name from `start` to `end` (exclusive), with this bit, is a guarded one in other
+ * case.
+ */
 export function isLookalike(place: number, bytes: Uint8Array, start: number, end: number): boolean {
   const names = guardedAt[place];
   if (names === undefined) return false;

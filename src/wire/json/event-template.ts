@@ -93,7 +93,8 @@ export class EventTemplate {
   }
 
   /**
-   * Finds the run of matching events from `start`. The result is valid until any template's next pass.
+   * Finds the run of matching events from `start`. The result is valid until any template's next
+   * pass.
    *
    * @param textBytesMax the run ends before the event that exceeds so many bytes of text
    */

@@ -233,7 +233,10 @@ export class MediaScan {
     return this.#found.length < 2 ? this.#found : this.#found.sort((a, b) => a.start - b.start);
   }
 
-  /** Opens a level. @param member the member that leads to it @param depth number of enclosing levels */
+  /**
+   * Opens a level. @param member the member that leads to it @param depth number of enclosing
+   * levels
+   */
   enter(level: Level, outer: Level, member: NamedRole, depth: number): void {
     level.typeStart = level.typeEnd = 0;
     level.described = undefined;
@@ -249,8 +252,8 @@ export class MediaScan {
   }
 
   /**
-   * Reads a string for which {@link isMediaRelated} holds; `from` is its first byte. @returns the position after
-   * its closing quote
+   * Reads a string for which {@link isMediaRelated} holds; `from` is its first byte. @returns the
+   * position after its closing quote
    */
   string(level: Level, { name, role }: NamedRole, from: number): number {
     const before = weightUpTo(this.#text, from);
@@ -338,15 +341,19 @@ const markBytesMax = 1_024;
 /** The first bytes of archives, compressed texts and old office documents. */
 const marks = ["PK", "\x1f\x8b", "\xd0\xcf\x11\xe0"];
 
-/** Whether a file that is called a text begins with no mark of a format that vendors recognise: a PDF or an archive, as
- * office documents are, can hold more text than it has bytes. */
+/**
+ * Whether a file that is called a text begins with no mark of a format that vendors recognise: a
+ * PDF or an archive, as office documents are, can hold more text than it has bytes.
+ */
 function isPlainText(base64: Buffer): boolean {
   const start = base64.toString("latin1", 0, (markBytesMax * 4) / 3 + 8);
   const head = Buffer.from(start, "base64").toString("latin1");
   return !head.includes("%PDF") && !marks.some((mark) => head.startsWith(mark));
 }
 
-/** Classified by content type, otherwise by the part's name: `image_url`, `input_file`, `document` … */
+/**
+ * Classified by content type, otherwise by the part's name: `image_url`, `input_file`, `document` …
+ */
 function kindOf(word: string): Media["kind"] {
   if (/image/.test(word)) return "image";
   if (/pdf|file|document|source|^text\//.test(word)) return "document";

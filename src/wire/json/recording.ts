@@ -4,7 +4,10 @@
  * can have any duration. Only plain WAV and MP3, the formats of chat completions, have one. Pure.
  */
 
-/** The frames of MP3 that nothing is known of: 72 ms, at 8,000 samples a second, have 13 bytes at least. */
+/**
+ * The frames of MP3 that nothing is known of: 72 ms, at 8,000 samples a second, have 13 bytes at
+ * least.
+ */
 const mp3SecondsPerByte = 0.072 / 13;
 
 /**
@@ -25,7 +28,10 @@ export function secondsBound(base64: Uint8Array): number | undefined {
 /** Bytes in base64, which are decoded when they are read. */
 interface Base64File {
   readonly bytes: number;
-  /** Reads up to 4 bytes as one number, the first byte being the highest; bytes beyond the end are 0. */
+  /**
+   * Reads up to 4 bytes as one number, the first byte being the highest; bytes beyond the end are
+   * 0.
+   */
   read(at: number, length: number): number;
 }
 
@@ -93,7 +99,10 @@ function wavBound(file: Base64File): number | undefined {
   return isConsistent && byteRate > 0 ? (file.bytes - wavHeadBytes) / byteRate : undefined;
 }
 
-/** Adds up the frames after a tag. All other bytes, the tag's too, count as the longest frames there are. */
+/**
+ * Adds up the frames after a tag. All other bytes, the tag's too, count as the longest frames there
+ * are.
+ */
 function mp3Bound(file: Base64File): number {
   const isTagged = file.read(0, 3) === wordOf("\0ID3");
   let at = isTagged ? 10 + tagBytes(file.read(6, 4)) : 0;

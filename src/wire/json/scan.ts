@@ -1,8 +1,8 @@
 /**
- * Finds the end of JSON strings, validates them, and weighs their text, four bytes at a time in long strings.
- * Base64 images are megabytes of plain text; prose has an escape every few words. One table look-up for two bytes
- * gives their weight and whether one of them ends plain text, so weighing is free: 1 MB of base64 or plain text
- * takes 0.25 ms, as weighing alone did.
+ * Finds the end of JSON strings, validates them, and weighs their text, four bytes at a time in
+ * long strings. Base64 images are megabytes of plain text; prose has an escape every few words. One
+ * table look-up for two bytes gives their weight and whether one of them ends plain text, so
+ * weighing is free: 1 MB of base64 or plain text takes 0.25 ms, as weighing alone did.
  */
 import { byteWeights, pairWeights } from "./text-weight.ts";
 
@@ -340,7 +340,9 @@ export function jsonText(bytes: Uint8Array, known: readonly KnownText[]): JsonTe
   return text;
 }
 
-/** Weight of the text up to `at` (exclusive), in parts of a token. Cheap near the scan's position. */
+/**
+ * Weight of the text up to `at` (exclusive), in parts of a token. Cheap near the scan's position.
+ */
 export function weightUpTo(text: JsonText, at: number): number {
   const { bytes, words, offset } = text;
   weighWords(text, Math.min((at + offset) >>> 2, words.length));
@@ -386,7 +388,10 @@ const isLittleEndian = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1;
 /** Strings of at least this length are scanned in words. */
 const longString = isLittleEndian ? 24 : Number.POSITIVE_INFINITY;
 
-/** The position after the closing quote of the string whose text starts at `from`. @throws JsonScanError */
+/**
+ * The position after the closing quote of the string whose text starts at `from`. @throws
+ * JsonScanError
+ */
 export function stringEnd(text: JsonText, from: number): number {
   if (from - 1 === text.knownAt) return knownEnd(text);
   const { bytes } = text;

@@ -8,8 +8,8 @@ import { asBuffer } from "../../core/bytes.ts";
 import { endOfString } from "./scan.ts";
 
 /**
- * Finds the text of values in parsed JSON. The text is searched on the first request, once, at 0.5 ms for a megabyte.
- * A parsed text of which nothing is passed on costs nothing.
+ * Finds the text of values in parsed JSON. The text is searched on the first request, once, at 0.5
+ * ms for a megabyte. A parsed text of which nothing is passed on costs nothing.
  */
 export class JsonSource {
   readonly #root: object;
@@ -213,7 +213,10 @@ export interface JsonMember {
   readonly json: string;
 }
 
-/** The members of a JSON object, in order, repeated ones included. @param json valid JSON; empty if it is no object */
+/**
+ * The members of a JSON object, in order, repeated ones included. @param json valid JSON; empty if
+ * it is no object
+ */
 export function objectMembers(json: string): JsonMember[] {
   const members: JsonMember[] = [];
   const all = withoutSpace(json);

@@ -7,7 +7,9 @@ export interface Edit {
   readonly text: string;
 }
 
-/** Collects replacements of byte ranges in ascending order and applies them in one copy. Reusable. */
+/**
+ * Collects replacements of byte ranges in ascending order and applies them in one copy. Reusable.
+ */
 export class Splicer {
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];

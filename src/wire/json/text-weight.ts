@@ -33,8 +33,8 @@ export const byteWeights: Uint8Array = fill([
   // Capitals: names and base64.
   [0x41, 0x5a, 4],
   [0x5b, 0x60, 3],
-  // Natural words take 0.23 to 0.43 of a token a letter, letters at random 0.54; vendors that do not publish
-  // their tokenizer need up to 1.4 times as many as those that do.
+  // Natural words take 0.23 to 0.43 of a token a letter, letters at random 0.54; vendors that do
+  // not publish their tokenizer need up to 1.4 times as many as those that do.
   [0x61, 0x7a, 2],
   [0x7b, 0x7f, 3],
   // Continuation bytes of a character.
@@ -46,7 +46,8 @@ export const byteWeights: Uint8Array = fill([
   [0xcd, 0xcf, 6],
   // Cyrillic.
   [0xd0, 0xd3, 4],
-  // Armenian (true, with the spaces between words), Hebrew, Arabic; further scripts of two bytes (true).
+  // Armenian (true, with the spaces between words), Hebrew, Arabic; further scripts of two bytes
+  // (true).
   [0xd4, 0xd6, 9],
   [0xd7, 0xdb, 6],
   [0xdc, 0xdf, 8],
@@ -64,7 +65,9 @@ export const byteWeights: Uint8Array = fill([
   [0xf0, 0xff, 16],
 ]);
 
-/** The weight of two bytes, indexed by the first plus 256 times the second: see {@link textWeight}. */
+/**
+ * The weight of two bytes, indexed by the first plus 256 times the second: see {@link textWeight}.
+ */
 export const pairWeights: Uint8Array = Uint8Array.from(
   { length: 0x10000 },
   (_, pair) => (byteWeights[pair & 0xff] ?? 0) + (byteWeights[pair >> 8] ?? 0),

@@ -104,7 +104,8 @@ create index one_time_code_ip_address_index on one_time_code (ip_address, create
 create index one_time_code_country_index on one_time_code (country, create_time);
 create index one_time_code_create_time_index on one_time_code (create_time);
 
--- digest: SHA-256 of the token in the link. One per user: a newer one replaces it. A used one is deleted.
+-- digest: SHA-256 of the token in the link. One per user: a newer one replaces it. A used one is
+-- deleted.
 create table sign_in_link (
   user_id uuid not null,
   digest bytea not null,

@@ -57,7 +57,8 @@ create table hold_checkpoint (
   constraint hold_checkpoint_cost_check check (cost >= 0)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
--- The growth of a hold, step by step: its first amount is its amount less all of these. Append-only.
+-- The growth of a hold, step by step: its first amount is its amount less all of these.
+-- Append-only.
 create table hold_step (
   hold_id uuid not null,
   amount bigint not null,
@@ -109,9 +110,10 @@ create table budget (
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 create index budget_account_id_end_time_index on budget (account_id, end_time);
 
--- A process from its start to its end, by the database's clock. steady_time: since when it has been in touch without a
--- gap; only a process that has been so for long enough may end others, else an outage of the database would end them
--- all. ended: the process has closed, or its holds are being settled for it.
+-- A process from its start to its end, by the database's clock. steady_time: since when it has been
+-- in touch without a gap; only a process that has been so for long enough may end others, else an
+-- outage of the database would end them all. ended: the process has closed, or its holds are being
+-- settled for it.
 create table node (
   id uuid not null,
   name text not null,
@@ -155,11 +157,12 @@ create index ledger_charge_loss_index on ledger_charge (id) where (paid < cost);
 create index ledger_charge_seq_index on ledger_charge using brin (seq)
   with (pages_per_range = 32, autosummarize = on);
 
--- The sides of all other transactions: top-ups, refunds, corrections. account: 1 customer, 2 revenue, 3 cash_in, 4 promo,
--- 5 refund, 6 platform_loss, 7 upstream_cost, 8 vendor_payable (the other side of 7). kind: uas.billing.v1.LedgerKind.
--- balance_after: the customer's balance after this entry; null for other accounts' entries. call_id: the call that a late
--- settlement corrects. The primary key makes a double booking impossible. seq: as in ledger_charge; all sides of a transaction
--- have the same, so that no window of an audit divides them.
+-- The sides of all other transactions: top-ups, refunds, corrections. account: 1 customer, 2
+-- revenue, 3 cash_in, 4 promo, 5 refund, 6 platform_loss, 7 upstream_cost, 8 vendor_payable (the
+-- other side of 7). kind: uas.billing.v1.LedgerKind. balance_after: the customer's balance after
+-- this entry; null for other accounts' entries. call_id: the call that a late settlement corrects.
+-- The primary key makes a double booking impossible. seq: as in ledger_charge; all sides of a
+-- transaction have the same, so that no window of an audit divides them.
 create table ledger_side (
   txn_id uuid not null,
   account_id uuid not null,
@@ -261,7 +264,8 @@ create table audited_key (
   constraint audited_key_pkey primary key (key_id)
 );
 
--- The same of each budget: the period that the sum is of began at start_time, and counts entries after from_seq.
+-- The same of each budget: the period that the sum is of began at start_time, and counts entries
+-- after from_seq.
 create table audited_budget (
   owner_id uuid not null,
   period smallint not null,

@@ -51,7 +51,8 @@ create index call_account_id_id_index on call (account_id, id)
 -- Written for failed calls only.
 create index call_failed_index on call (account_id, id)
   include (model, key_id, status, error_code, ending, cost) where (ending not in (1, 5, 10));
--- Written for calls that had a choice of vendors only: possible costs of failed attempts are summed.
+-- Written for calls that had a choice of vendors only: possible costs of failed attempts are
+-- summed.
 create index call_attempts_index on call (id) where (attempts is not null);
 -- A generated request id begins like the id of its call: their first 40 bits are the same quarter
 -- of a second. Nearly all calls have such an id. They are found by that time, without an entry in

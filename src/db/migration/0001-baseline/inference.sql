@@ -31,7 +31,8 @@ create index stored_response_expires_at_index on stored_response (expires_at);
 create index stored_response_account_id_expires_at_index on stored_response (account_id, expires_at);
 create index stored_response_item_ids_index on stored_response using gin (item_ids);
 
--- The events of a response that is read as a stream, several in a row. last: the number of the last one.
+-- The events of a response that is read as a stream, several in a row. last: the number of the last
+-- one.
 create table response_event (
   account_id uuid not null,
   response_id text not null,
@@ -54,7 +55,8 @@ create table kept_reasoning (
 );
 create index kept_reasoning_expires_at_index on kept_reasoning (expires_at);
 
--- Routes whose vendors ignore the output limit of a request (R-MON-12), each with the first reply that showed it.
+-- Routes whose vendors ignore the output limit of a request (R-MON-12), each with the first reply
+-- that showed it.
 create table unlimited_route (
   vendor text not null,
   model text not null,

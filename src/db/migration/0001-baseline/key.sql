@@ -1,4 +1,5 @@
--- API keys, their last use, and their sealed copies. Rooms share no foreign keys; accounts are never deleted.
+-- API keys, their last use, and their sealed copies. Rooms share no foreign keys; accounts are
+-- never deleted.
 
 -- state: uas.key.v1.KeyState. digest: SHA-256 of the key, which itself is not stored. models: null
 -- means every model; an empty list could be read as "none" or as "all", so it is not allowed.
@@ -38,7 +39,8 @@ create table key_use (
   constraint key_use_pkey primary key (key_id)
 ) with (fillfactor = 70);
 
--- wrapped: the account's data key, sealed with the master key. A new master key changes these 60 bytes only.
+-- wrapped: the account's data key, sealed with the master key. A new master key changes these 60
+-- bytes only.
 create table data_key (
   account_id uuid not null,
   wrapped bytea not null,

@@ -1,9 +1,9 @@
 -- Counters for limits of requests, tokens and concurrency. The limits themselves are in uas.yaml,
 -- in keys and in accounts.
 
--- subject: `k` and a key, `a` and an account, `m` and a model. slice: the current 5 seconds, counted from 1970; requests
--- and tokens: of that slice and of the twelve before it, newest first. Written by every batch with limits: fillfactor and
--- vacuum as for the balance.
+-- subject: `k` and a key, `a` and an account, `m` and a model. slice: the current 5 seconds,
+-- counted from 1970; requests and tokens: of that slice and of the twelve before it, newest first.
+-- Written by every batch with limits: fillfactor and vacuum as for the balance.
 create table limit_use (
   subject text not null,
   slice bigint not null,

@@ -94,8 +94,8 @@ create table task_event (
 );
 create index task_event_task_id_id_index on task_event (task_id, id);
 
--- The same bytes are kept once. storage: the store that has them, `local` or `s3`. loose: some token stopped naming the
--- blob, so that it is worth checking whether any other does.
+-- The same bytes are kept once. storage: the store that has them, `local` or `s3`. loose: some
+-- token stopped naming the blob, so that it is worth checking whether any other does.
 create table result_blob (
   storage text not null,
   sha256 bytea not null,

@@ -1,7 +1,7 @@
 -- Webhooks: secrets, events, deliveries and their attempts, and the health of endpoints.
 
--- The account's signing secrets, sealed. previous: the one before, valid for a day after rotate_time. is_promoted: the
--- newer one has taken over the specification's header.
+-- The account's signing secrets, sealed. previous: the one before, valid for a day after
+-- rotate_time. is_promoted: the newer one has taken over the specification's header.
 create table webhook_secret (
   account_id uuid not null,
   sealed bytea not null,
@@ -89,8 +89,9 @@ create table webhook_attempt (
   constraint webhook_attempt_pkey primary key (delivery_id, number)
 );
 
--- The health of a receiver's origin. failures: in a row. open_until: the breaker is open; nothing is sent before.
--- probes: failed probes since it opened. dead_time: it has failed for so long that its deliveries are parked.
+-- The health of a receiver's origin. failures: in a row. open_until: the breaker is open; nothing
+-- is sent before. probes: failed probes since it opened. dead_time: it has failed for so long that
+-- its deliveries are parked.
 create table webhook_endpoint (
   id uuid not null,
   account_id uuid not null,
