@@ -30,12 +30,12 @@
 --                         The individual parts of each record, as one array per column. A null array
 --                         of numbers means 0 throughout. Arrays are read in a third of the time of
 --                         JSON: with 120 operations a batch, a call took 51 us with its record as
---                         JSON, 55 us as jsonb, 49 us as an array of rows, and 32 us without a record.
+--                         JSON, 55 us as jsonb, 49 us as an array of rows, and 32 us without one.
 --   p_extend_ids, p_extend_amounts, p_checkpoints
 --                         See ledger_extend.
 --   p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests
---                         The holds to make, with key, the key's limit and the request id. p_hold_keys
---                         may have one member, for all holds.
+--                         The holds to make, with key, the key's limit and the request id.
+--                         p_hold_keys may have one member, for all holds.
 --   p_ttl_ms              Time after which a hold without renewal expires.
 --   p_fresh               The batch is sent for the first time: neither its holds nor its records
 --                         exist. If one does, a unique constraint fails and the batch is sent again
@@ -48,10 +48,10 @@
 --   extend_verdicts       the amount now held; c closed
 --   hold_verdicts         a admitted; d already held; b either, if the account has budgets; c closed;
 --                         the available amount if that is too small; available/remaining if the
---                         key's limit is too small; available and ledger_budget_short, with | between,
---                         if a budget is too small
+--                         key's limit is too small; available and ledger_budget_short, with |
+--                         between, if a budget is too small
 --   low_balance           the balance, if this batch reduced it below the account's threshold
---   platform_loss         the part of these settlements that the account could not pay, if more than 0
+--   platform_loss         the unpaid part of these settlements, if more than 0
 --
 -- A settlement uses its hold first. A cost above the hold is paid, in the order of ids, from the
 -- available balance and the money that the batch frees. The rest is platform_loss (account 6). The
