@@ -32,7 +32,7 @@ interface HttpVendorOptions {
   readonly countTokens?: ReadonlyMap<Dialect, string>;
   /** Paths for compacting conversations, by dialect. Default: none. */
   readonly compact?: ReadonlyMap<Dialect, string>;
-  /** The paths for embeddings, moderations and legacy completions, or how their requests are sent. Default: none. */
+  /** Paths or transports of embeddings, moderations and legacy completions. Default: none. */
   readonly operations?: Readonly<Partial<Record<BodyOperationName, string | OperationRoute>>>;
   /** The paths for images and audio. Default: none. */
   readonly media?: Readonly<Partial<Record<MediaOperationName, string>>>;
@@ -46,12 +46,12 @@ interface HttpVendorOptions {
   readonly native?: NativeTransport;
 }
 
-/** How an operation is sent whose path differs by call, or that the vendor has in another form. */
+/** Transport of an operation whose path differs by call, or whose form differs at the vendor. */
 export interface OperationRoute {
   /** The dialects of its requests. Default: chat completions. */
   readonly dialects?: readonly Dialect[];
   readonly path: (call: VendorCall) => string;
-  /** Gives requests and replies their forms. Default: they pass as they are. */
+  /** Converts requests and replies. Default: they pass unchanged. */
   readonly form?: OperationForm;
 }
 
@@ -201,7 +201,8 @@ function allowedDialects(dialects: readonly Dialect[], config: VendorConfig): Re
  * proxy's page or truncated. Google's streams wrap it in a list of one.
  */
 export function errorMember(body: Buffer): Readonly<Record<string, unknown>> | undefined {
-  // The first event of each stream is looked at, and nearly none is an error. A name may be written with escapes.
+  // The first event of each stream is checked, and few are errors. A name may be written with
+  // escapes.
   if (!body.includes('"error"') && !body.includes("\\")) return undefined;
   let parsed: unknown;
   try {

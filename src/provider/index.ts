@@ -26,7 +26,7 @@ export const vendorKinds: Readonly<Record<string, VendorKind>> = {
   replicate,
 };
 
-/** What each kind can serve, for the checks of the configuration. */
+/** Features that each kind can serve, for the checks of the configuration. */
 export const servedKinds: ServedKinds = new Map(
   Object.entries(vendorKinds).map(([name, kind]) => [
     name,

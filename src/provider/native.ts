@@ -40,16 +40,18 @@ export interface NativeApi {
   /** The callback settings of requests, which are never forwarded. Absent if there is none. */
   readonly callback?: NativeCallback;
   /**
-   * The names of vendor objects that a request refers to; the caller must own them. Absent if there
-   * is none.
+   * Returns the names of vendor objects that a request refers to; the caller must own them. Absent
+   * if requests refer to none.
    *
-   * @throws GatewayError INVALID_REQUEST for objects that nobody may refer to
+   * @throws GatewayError INVALID_REQUEST for objects without an owner
    */
   references?(request: NativeRequest, vendor: VendorConfig): readonly string[];
   /** Its prompt caches. Absent if it has none that requests create. */
   readonly caches?: NativeCaches;
-  /** Whether a refusal says that an object no longer exists, in words that otherwise mean the operator's credential.
-   * Default: none does. */
+  /**
+   * Whether a refusal means that an object no longer exists, in words that otherwise refer to the
+   * operator's credential. Default: never.
+   */
   isMissingObject?(status: number, body: Buffer): boolean;
   /** An error in the vendor's own form, including the platform's code. */
   errorBody(error: GatewayError, requestId: string): JsonObject;
@@ -74,7 +76,7 @@ export interface NativeCallback {
   read(request: NativeRequest): NativeCallbackRequest;
 }
 
-/** The callback that a request asks for. */
+/** The callback that a request sets. */
 export interface NativeCallbackRequest {
   /** Absent if there is none. */
   readonly url?: string;
@@ -94,10 +96,11 @@ export interface NativeRequest {
   /** Upper bound of the body's input tokens. */
   readonly inputTokens: number;
   /**
-   * The first of these JSON members that is present; `undefined` if none is, or there is no body.
+   * Returns the first of these JSON members that is present; undefined if none is, or there is no
+   * body.
    *
-   * @throws GatewayError INVALID_REQUEST if the body is no JSON object or repeats the member, or
-   * the member repeats one of its own
+   * @throws GatewayError INVALID_REQUEST if the body is not a JSON object, or if the member or one
+   * of its members is repeated
    */
   member(...names: readonly string[]): JsonValue | undefined;
   /** All string values of members with these names, at any depth; without names, of all members. */
@@ -131,8 +134,8 @@ interface RouteBase {
    */
   target?(this: void, request: NativeRequest): { readonly base: string; readonly path: string };
   /**
-   * Headers that the vendor gets whatever the client has sent: those by which both must mean the same. Default: none
-   * beside {@link NativeApi.requestHeaders}.
+   * Headers that are sent regardless of the client's headers, because both sides must interpret the
+   * request alike. Default: none besides {@link NativeApi.requestHeaders}.
    */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -258,7 +261,7 @@ export interface NativeMeter {
   readonly seconds?: number;
   /** Whether the vendor reported completion. */
   readonly isDone: boolean;
-  /** Whether the vendor reported a failure within the stream. Default: it never does. */
+  /** Whether the vendor reported a failure within a reply of status 200. Default: it never does. */
   readonly isFailed?: boolean;
   /** The end of a stream whose hold is used up, in the form of the vendor's own end at a token limit. */
   stop(usage: Usage | undefined): string;
@@ -287,8 +290,8 @@ export interface NativeTask {
   /** The name of their collection, which distinguishes them from other objects: `predictions`. */
   readonly collection: string;
   /**
-   * The vendor's id of the job, as clients see it; `undefined` if there is none, so that the job
-   * cannot be followed.
+   * Returns the vendor's ID of the job, as clients see it; undefined if there is none, so that the
+   * job cannot be tracked.
    */
   idOf(json: JsonObject): string | undefined;
   /** The path to poll, below the first address. @param model the vendor's name of the job's model */
@@ -319,7 +322,7 @@ export interface NativeTask {
     /** @throws VendorReplyError if the result is not available yet */
     readUpdate(this: void, result: NativeResult): TaskUpdate;
   };
-  /** Retention at the vendor. A job that has not ended by then is given up. */
+  /** Retention at the vendor. A job that has not ended by then counts as lost. */
   readonly retentionMs: number;
   /** Maximum age of a reported state for clients. Default `nativeRefreshMs`. */
   readonly refreshMs?: number;
@@ -352,7 +355,8 @@ export interface NativePollRoute extends RouteBase {
    */
   livePath?(this: void, id: string, model: string): string;
   /**
-   * The answer while the job of a live path runs, without a request to the vendor. Default: the vendor is asked.
+   * Reply while the job of a live path runs, without a request to the vendor. Default: the vendor
+   * is polled.
    */
   readonly pending?: { readonly status: number; readonly json: JsonObject };
 }
@@ -389,7 +393,7 @@ export interface NativePages {
   readonly next: string | undefined;
 }
 
-/** What is known of a job without its last state. */
+/** Facts about a job without its last state. */
 export interface NativeBriefJob {
   /** The vendor's id. */
   readonly id: string;
@@ -422,11 +426,11 @@ export interface NativeCaches {
   /** The model types that have them. */
   readonly types: readonly ModelType[];
   /**
-   * What a request creates, beyond text. Undefined if there is nothing.
+   * Returns the features that a request creates, beyond text. Undefined if there are none.
    *
-   * @param nowMs milliseconds since 1970: units are priced as of then
-   * @throws GatewayError INVALID_REQUEST for what the vendor bills later, in calls that use the
-   * cache
+   * @param nowMs milliseconds since 1970: the prices of that time apply
+   * @throws GatewayError INVALID_REQUEST for features that the vendor bills later, in calls that
+   * use the cache
    */
   featuresOf(request: NativeRequest, model: ModelConfig, nowMs: number): BilledFeatures | undefined;
   /**

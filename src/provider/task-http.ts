@@ -79,7 +79,7 @@ export function createTaskHttp(
   };
 }
 
-/** The body of a reply as a JSON object; `undefined` if it is none. */
+/** Returns the body of a reply as a JSON object; undefined for other bodies. */
 export function parseJsonReply({ body }: Pick<TaskReply, "body">): JsonObject | undefined {
   try {
     const parsed: unknown = JSON.parse(body.toString("utf8"));
@@ -108,7 +108,7 @@ export interface RefusalReader {
  * Submits a task; returns a 2xx reply.
  *
  * @throws TaskRefused if certainly nothing runs; VendorReplyError if the reply leaves that open;
- * HttpFailure if there was no reply, with a cause that tells whether anything was sent
+ * HttpFailure if there was no reply, with a cause that states whether anything was sent
  */
 export async function submitTask(
   http: TaskHttp,

@@ -19,7 +19,7 @@ interface ParamsRules {
   readonly required?: readonly string[];
   /** Members of which exactly one is required. */
   readonly oneOf?: readonly string[];
-  /** Members that need others beside them. */
+  /** Members that require other members. */
   readonly dependentRequired?: Readonly<Record<string, string[]>>;
   /** Valid parameters, shown as an example. */
   readonly example?: JsonObject;
@@ -41,17 +41,17 @@ export function paramsObject(title: string, members: Params, rules: ParamsRules)
   };
 }
 
-/** An object with this member. Strict validators want required members to be declared. */
+/** An object with this member. Strict validators require declared members. */
 function requires(name: string): JsonObject {
   return { type: "object", properties: { [name]: true }, required: [name] };
 }
 
-/** What to create. */
+/** The prompt. */
 export function promptParam(maxLength: number): JsonObject {
   return { type: "string", description: "What to generate, in words", minLength: 1, maxLength };
 }
 
-/** What to avoid. */
+/** The negative prompt. */
 export function negativePromptParam(maxLength: number): JsonObject {
   return { type: "string", description: "What not to generate", minLength: 1, maxLength };
 }
@@ -230,8 +230,10 @@ function spokenUnits(tasks: Pick<Tasks, "units">, params: JsonObject, model: Uni
   return withCharacters(tasks.units(params, model), model, () => [text]);
 }
 
-/** Adds the characters (Unicode code points) of the texts to speak, for models of audio. Units that have them stay: those
- * of a native request are counted once, when it comes. */
+/**
+ * Adds the characters (Unicode code points) of the texts to speak, for models of audio. Existing
+ * counts stay: the units of a native request are counted once, on arrival.
+ */
 export function withCharacters<Units extends { readonly characters?: number | undefined }>(
   units: Units,
   { type }: Pick<ModelConfig, "type">,
@@ -271,7 +273,7 @@ export function speechSecondsTypical(characters: number, speed: number): number 
   return Math.max(1, Math.ceil(characters / 12 / speed));
 }
 
-/** How long a text of so many characters takes to speak at a speed. */
+/** Returns the seconds that a text of so many characters takes to speak at a speed. */
 type SpeechSeconds = (characters: number, speed: number) => number;
 
 /** The seconds of a video or audio: as requested; else, of a text to speak, what it takes. 0: not known. */

@@ -11,7 +11,7 @@ import type { RareQuantities } from "../config/price-units.ts";
  */
 export interface VendorTasks {
   /**
-   * How to recover from a submit without an answer:
+   * How to recover from a submit without a reply:
    *
    * - `idempotent`: submit again with the same token; the vendor recognises the repeat.
    * - `findable`: look the task up by the token; submit again only if it is not found.
@@ -57,8 +57,8 @@ export interface VendorTasks {
    */
   paramsSchema?(model: ModelConfig, route: RouteConfig): JsonObject;
   /**
-   * Refuses parameters that name objects stored in the vendor's account, since tasks cannot tell
-   * whose they are (R-VND-3). Pure. Absent if no parameter can name one.
+   * Refuses parameters that name objects stored in the vendor's account, because tasks do not
+   * record their owners (R-VND-3). Pure. Absent if no parameter can name one.
    *
    * @param field the callers' name of the object, for example `imageParams`
    * @throws GatewayError INVALID_REQUEST
@@ -77,14 +77,14 @@ export interface VendorTasks {
 }
 
 /**
- * Callbacks of a vendor. Anybody who knows the URL can call it, so the content is only a hint and the vendor is
- * polled. A signature of the vendor would therefore prove nothing of use.
+ * Callbacks of a vendor. Anyone who knows the URL can call it, so the content is not trusted and
+ * the vendor is polled. A vendor's signature would therefore prove nothing of use.
  */
 export interface VendorCallbacks {
   /** The vendor's id of the task that a callback is about; `undefined` if there is none. Pure. */
   taskIdIn(this: void, body: Buffer): string | undefined;
   /**
-   * Whether the task with the vendor's id was submitted with this token; the vendor is asked.
+   * Asks the vendor whether the task with this ID was submitted with this token.
    *
    * @throws HttpFailure; VendorReplyError
    */
@@ -101,7 +101,10 @@ export interface OpenTasks extends VendorTasks {
   close(): Promise<void>;
 }
 
-/** What decides the units of a task besides its parameters. Known even when its model is no longer configured. */
+/**
+ * Properties of a model that decide the units of a task besides its parameters. They stay available
+ * when the model is no longer configured.
+ */
 export type UnitModel = Pick<ModelConfig, "type" | "maxOutputTokens">;
 
 /** The billable units of a task. */
@@ -129,13 +132,13 @@ export interface TaskSubmission {
   readonly params: JsonObject;
   readonly signal: AbortSignal;
   /**
-   * As {@link signal}, but not aborted when the client cancels. Absent if a cancel does not abort
+   * Like {@link signal}, but not aborted when the client cancels. Absent if a cancel does not abort
    * `signal` either.
    */
   readonly lastSignal?: AbortSignal | undefined;
   /** URL for the vendor's callbacks; ends in the token. Default: none. */
   readonly callbackUrl?: string;
-  /** Called by vendors within this process when `poll` has an update. Default: nothing happens. */
+  /** Called by vendors within this process when `poll` has an update. Default: no callback. */
   readonly onUpdate?: () => void;
 }
 
@@ -175,8 +178,8 @@ export interface TaskOutcome {
   /** Tokens. Default: not reported. */
   readonly usage?: TaskTokens;
   /**
-   * The vendor's own figures, if they cannot be true: {@link usage} is the part of them that is
-   * charged. Default: none.
+   * The vendor's figures, if they are implausible: {@link usage} is then their chargeable part.
+   * Default: none.
    */
   readonly implausibleUsage?: TaskTokens | undefined;
   /** Whether nothing is charged, because the reply has no content. Default false. */
@@ -186,7 +189,8 @@ export interface TaskOutcome {
   /** Members that could not be carried between styles. Default: none. */
   readonly dropped?: readonly string[];
   /**
-   * Writes related rows within the transaction that completes the task; may run more than once. Default: nothing.
+   * Writes related rows within the transaction that completes the task; may run more than once.
+   * Default: no rows.
    */
   readonly inSameTransaction?: WriteRows;
 }
@@ -255,7 +259,7 @@ export class TaskRefused extends Error {
   readonly canRetryElsewhere: boolean;
   /** The fault that the operator must fix, as for text (R-ERR-3); `undefined` for none. */
   readonly fault: VendorFault | undefined;
-  /** Seconds until the vendor wants a retry; `undefined` if it does not say. */
+  /** Seconds until the vendor accepts a retry; undefined if it does not say. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(

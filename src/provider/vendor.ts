@@ -1,4 +1,4 @@
-/** The interface of vendors. Each kind implements it in a folder of its own; index.ts lists them. */
+/** The interface of vendors. Each kind implements it in a separate folder; index.ts lists them. */
 import type { VendorReply } from "./reply.ts";
 import type { VendorFault, VendorTasks } from "./task.ts";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
@@ -29,7 +29,7 @@ export interface VendorKind {
    * Absent if the kind does not speak chat completions.
    */
   readonly limitParameter?: "max_tokens" | "max_completion_tokens";
-  /** How its vendors differ from what their dialects document. Absent if not at all. */
+  /** Deviations of its vendors from their documented dialects. Absent if there are none. */
   readonly quirks?: VendorQuirks;
   /** The native API, served if the configuration has a prefix for it. Absent if there is none. */
   readonly native?: NativeApi;
@@ -133,7 +133,7 @@ export interface VendorOperation {
 /** A text generation, or another operation, in a dialect of the vendor. */
 export interface VendorCall {
   readonly dialect: Dialect;
-  /** The vendor's name of the model; some vendors want it in the URL. */
+  /** The vendor's name of the model; some vendors require it in the URL. */
   readonly model: string;
   /** The query to forward, without the question mark; usually empty. */
   readonly query: string;

@@ -19,7 +19,8 @@ const versionDefault = "2023-06-01";
 
 function create(config: VendorConfig): Vendor {
   const { apiKey } = config;
-  // SDKs of this style expect a base URL without the version, those of other styles with it. Both are accepted.
+  // SDKs of this style expect a base URL without the version, SDKs of other styles with it. Both
+  // are accepted.
   const path = baseUrlEndsWith(config, "/v1") ? "/messages" : "/v1/messages";
   return createHttpVendor(config, {
     dialects: anthropic.dialects,

@@ -14,7 +14,7 @@ export const cohere: VendorKind = {
 };
 
 function create(config: VendorConfig): Vendor {
-  // The version is that of the call, whatever the address ends with.
+  // The call decides the version, whatever the address ends with.
   const versioned = ["/v1", "/v2"].find((version) => baseUrlEndsWith(config, version)) ?? "";
   const baseUrl = config.baseUrl.slice(0, config.baseUrl.length - versioned.length);
   return createHttpVendor(

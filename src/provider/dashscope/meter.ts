@@ -1,4 +1,4 @@
-/** What a reply of DashScope costs, read from its bytes as they come. */
+/** Meters a reply of DashScope from its bytes while they arrive. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { isRecord, countAt, parseRecord, recordAt } from "../../wire/json/value.ts";
 import type { NativeMeter } from "../native.ts";
@@ -8,8 +8,8 @@ import { reportedUsage } from "../../dialect/features/usage.ts";
 import { knownNames, unknownFigures } from "../../dialect/features/usage-members.ts";
 
 /**
- * Each event's counts hold for the whole reply: the last ones count. So does its text, unless the request asks for
- * `incremental_output`.
+ * The counts of each event cover the whole reply, so the last ones apply. The same holds for its
+ * text, unless the request sets `incremental_output`.
  */
 export class DashscopeMeter implements NativeMeter {
   textBytes = 0;
@@ -22,7 +22,7 @@ export class DashscopeMeter implements NativeMeter {
   readonly #choice = new ObjectScan();
   readonly #message = new ObjectScan();
   readonly #part = new ObjectScan();
-  /** As they were written: most are overtaken before anybody asks. */
+  /** Unparsed: most counts are replaced before they are read. */
   #counts = "";
   /** The text that had come with the counts; undefined if none have come. */
   #countedTextBytes: number | undefined;
@@ -71,7 +71,7 @@ export class DashscopeMeter implements NativeMeter {
     return Math.max(0, alone.textBytes - (this.#isIncremental ? 0 : this.textBytes));
   }
 
-  /** The last event again, as one that came to its limit. */
+  /** Returns the last event again, marked as stopped at its limit. */
   stop(usage: Usage | undefined): string {
     const last = parseRecord(this.#last) as JsonObject | undefined;
     const output = (last && recordAt(last, "output")) ?? { choices: [{ message: {} }] };

@@ -166,7 +166,7 @@ function isAsynchronous({ headers }: NativeRequest): boolean {
   return headers["x-dashscope-async"]?.trim().toLowerCase() === "enable";
 }
 
-/** `max_tokens` limits the answer only; thinking has a limit of its own. */
+/** `max_tokens` limits the answer only; thinking has a separate limit. */
 function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   const parameters = synchronous(request);
   refuseFiles(request);
@@ -214,8 +214,8 @@ function checkMediaRequest(request: NativeRequest): void {
 }
 
 /**
- * Refuses references to files of the Alibaba account, whoever uploaded them: texts that begin with their URL
- * scheme.
+ * Refuses references to files of the Alibaba account, regardless of their uploader: texts that
+ * begin with their URL scheme.
  */
 function refuseFiles(request: NativeRequest): void {
   if (!request.mentions("content", "text").some((text) => /^\s*fileid:/i.test(text))) return;

@@ -47,7 +47,10 @@ const edit: Params = {
   },
 };
 
-/** Whether a model edits images (`wan2.5-i2i-preview`): it has an address of its own, and needs an image. */
+/**
+ * Whether a model edits images (`wan2.5-i2i-preview`): it has a separate address, and needs an
+ * image.
+ */
 export function isImageEditor(model: string): boolean {
   return /-i2i(?:-|$)/.test(model);
 }

@@ -6,7 +6,7 @@ import { invalid } from "../../core/validation.ts";
 import { isRecord, recordAt, recordsAt, UnreadableReplyError } from "../../wire/json/value.ts";
 import type { OperationRoute } from "../http-vendor.ts";
 
-/** How requests for rerank are sent. */
+/** The transport of rerank requests. */
 export const dashscopeRerank: OperationRoute = {
   path: ({ model }) =>
     isCompatible(model)

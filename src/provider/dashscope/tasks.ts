@@ -115,7 +115,7 @@ async function cancel(http: TaskHttp, id: string, signal: AbortSignal): Promise<
 /** Retention of tasks at DashScope. */
 export const dashscopeRetentionMs = 24 * 60 * 60 * 1_000;
 
-/** The task id in a reply; `undefined` if there is none. */
+/** Returns the task ID of a reply; undefined if there is none. */
 export function dashscopeTaskId(json: JsonObject): string | undefined {
   const id = outputOf(json)["task_id"];
   return typeof id === "string" && /^[\w-]{1,200}$/.test(id) ? id : undefined;

@@ -1,4 +1,7 @@
-/** Only demo: it renders audio itself, a tune in place of speech, and tells the length of recordings. */
+/**
+ * The demo vendor renders audio itself, a tune in place of speech, and measures the length of
+ * recordings.
+ */
 import type { JsonRecord } from "../../wire/json/value.ts";
 import { audioSeconds } from "../media/length.ts";
 import { jsonReply } from "../operation-form.ts";

@@ -31,7 +31,7 @@ export async function renderImage(
     for (let x = 0; x < side; x += 1) {
       const share = (x + y) / (2 * side);
       for (let channel = 0; channel < 3; channel += 1) {
-        // The first byte of each row is its PNG filter: none.
+        // The first byte of each row is its PNG filter, 0 for no filter.
         const at = y * rowBytes + 1 + x * 3 + channel;
         rows[at] = byte(channel) * (1 - share) + byte(channel + 3) * share;
       }

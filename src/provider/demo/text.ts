@@ -152,7 +152,7 @@ function argumentsOf(tool: JsonRecord, messages: readonly JsonRecord[]): string 
   return JSON.stringify(value);
 }
 
-/** The text of a reply, in the form that the request asks for. */
+/** Returns the text of a reply in the requested form. */
 function answerOf(body: JsonRecord, messages: readonly JsonRecord[]): string {
   const question = questionOf(messages);
   const format = recordAt(body, "response_format") ?? {};

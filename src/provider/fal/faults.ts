@@ -1,4 +1,4 @@
-/** What fal says about the operator's account, and about a request. */
+/** Reads fal's errors about the operator's account and about requests. */
 import { parseJsonReply } from "../task-http.ts";
 import type { VendorFault } from "../task.ts";
 
@@ -15,8 +15,8 @@ export function falFault(status: number, body: Buffer): VendorFault | undefined 
 }
 
 /**
- * What an error says: one text, or one for each member of the input; undefined if it is none of
- * fal's.
+ * Returns the message of an error: one text, or one for each member of the input. Undefined if the
+ * body is not an error of fal.
  */
 export function falDetail(body: Buffer): string | undefined {
   const detail = parseJsonReply({ body })?.["detail"];
@@ -28,7 +28,7 @@ export function falDetail(body: Buffer): string | undefined {
   return said.filter((each) => typeof each === "string").join("; ");
 }
 
-/** Whether it is the content that it does not want. */
+/** Whether fal refuses the content. */
 export function isFalContent(body: Buffer): boolean {
   return body.includes('"content_policy_violation"');
 }

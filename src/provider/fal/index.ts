@@ -12,7 +12,7 @@ export const fal: VendorKind = {
   modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO],
   needsBaseUrl: true,
   needsApiKey: true,
-  // What it has begun it goes on with, and bills.
+  // fal completes and bills a job once it has begun.
   onDisconnect: "drain",
   native: falNative,
   create,
@@ -45,7 +45,7 @@ function create(config: VendorConfig): Vendor {
   };
 }
 
-/** fal's file storage is at an address of its own; elsewhere it is with the direct calls. */
+/** fal's file storage has a separate address; elsewhere it shares the address of direct calls. */
 function restUrl(queueUrl: string, run: string | undefined): string {
   const isFal = new URL(queueUrl).hostname === "queue.fal.run";
   return isFal ? "https://rest.fal.ai" : (run ?? runUrl(queueUrl));

@@ -1,4 +1,4 @@
-/** Only fal, whose tasks are metered like its native replies: from a header, or from the JSON of the result. */
+/** Meters fal's tasks and native replies alike: from a header, or from the JSON of the result. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -91,7 +91,7 @@ export function falText({ output, text, results }: JsonObject): string {
   return [output, text, results].find((each) => typeof each === "string") ?? "";
 }
 
-/** The tokens that a result reports; undefined if there is none. */
+/** Returns the tokens that a result reports; undefined if there are none. */
 export function falUsage(result: JsonRecord): Usage | undefined {
   const usage = recordAt(result, "usage") ?? {};
   const input = countAt(usage, "prompt_tokens");

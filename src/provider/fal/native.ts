@@ -31,13 +31,13 @@ const appName = `${segment}(?:/${segment}){0,2}`;
 const idForm = "(?<id>[\\w-]{1,200})";
 const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 
-/** How long a job may wait and run. */
+/** Maximum time for which a job may wait and run. */
 const retentionMs = 24 * 60 * 60 * 1_000;
 
 const jobs: NativeTask = {
   collection: "requests",
   idOf: falJobId,
-  // With its log: who does not want it has a member more.
+  // Includes the log; clients that do not need it ignore the member.
   path: (id, model) => `/${falApp(model)}/requests/${id}/status?logs=1`,
   cancel: { method: "PUT", path: (id, model) => `/${falApp(model)}/requests/${id}/cancel` },
   statusOf: falStatus,
@@ -138,7 +138,7 @@ function meter({ request, model, headers }: NativeMeterContext): NativeMeter {
   return new FalMeter({ type: model.type, requested, headers });
 }
 
-/** What a request asks for: the most that it can be charged by. */
+/** Returns the requested units: the maximum that can be charged. */
 export function falRequestUnits(
   request: NativeRequest,
   model: Pick<ModelConfig, "type" | "maxOutputTokens">,
@@ -160,7 +160,7 @@ function outputTokens(
   return Math.max(maxOutputTokens, readNumber(request.member("max_tokens"), "max_tokens") ?? 0);
 }
 
-/** Sizes that go by a name have at most one. */
+/** Named sizes have at most one megapixel. */
 function megapixelsIn(request: NativeRequest): number {
   return falMegapixels(pixelsIn(request));
 }
@@ -174,7 +174,7 @@ function pixelsIn(request: NativeRequest): number {
   return (readNumber(width, "width") ?? 0) * (readNumber(height, "height") ?? 0);
 }
 
-/** How many pictures a second has at the least if a request counts them and does not say. */
+/** Minimum images per second, for requests that count images and state no rate. */
 const minFramesPerSecond = 8;
 
 /** The most that the request says, for a model takes one name and overlooks the others. */
@@ -187,7 +187,7 @@ function secondsIn(request: NativeRequest): number {
   return Math.max(...said, shown) || assumedSeconds;
 }
 
-/** `5`, `"5"` or `"5s"`; 0 if it does not say. Models have words of their own, too: `auto`. */
+/** `5`, `"5"` or `"5s"`; 0 if absent. Models also have special values such as `auto`. */
 function lengthIn(request: NativeRequest, name: string, unit?: string): number {
   const value = request.member(name);
   const isWord = typeof value === "string" && /^[a-z]+$/i.test(value);

@@ -1,7 +1,7 @@
 /**
- * Jobs in fal's queue. A job carries no reference of ours and repeats are not recognised, so a submit without an
- * answer is never repeated. A job does not reveal its callback URL either, so callbacks are not used: anybody who
- * learned the URL could send them.
+ * Jobs in fal's queue. A job carries no reference of ours and fal does not recognise repeats, so a
+ * submit without an answer is never repeated. Callbacks are not used, because a job does not
+ * confirm its callback URL: anyone who learned the URL could send them.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -67,7 +67,10 @@ const words: RefusalReader = {
   isSynchronous: false,
 };
 
-/** The job id is the path of its URLs, since they contain the model's name, which a poll does not know. */
+/**
+ * The job ID is the path of its URLs, because they contain the model's name, which a poll does not
+ * have.
+ */
 async function submit(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
   const { model, type, params, signal } = task;
   const json = falInput(type, model, params);
@@ -181,7 +184,7 @@ export function falUpdate({ status }: JsonObject): TaskUpdate {
   throw new VendorReplyError(200, `reported the unknown status ${JSON.stringify(status)}`);
 }
 
-/** The result of a job. @throws VendorReplyError if it is not available now */
+/** Reads the result of a job. @throws VendorReplyError if it is not available now */
 export function falResult({ status, headers, body, requested, before }: NativeResult): TaskUpdate {
   const json = parseJsonReply({ body });
   if (status >= 200 && status < 300 && json !== undefined) {

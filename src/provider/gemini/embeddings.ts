@@ -9,7 +9,10 @@ import {
 } from "../../wire/json/value.ts";
 import type { OperationForm } from "../operation-form.ts";
 
-/** The resource name of a model. `tunedModels/x` and the like name their collection themselves. */
+/**
+ * Returns the resource name of a model. Names such as `tunedModels/x` already contain their
+ * collection.
+ */
 export function modelName(model: string): string {
   return model.includes("/") ? model : `models/${model}`;
 }

@@ -1,4 +1,4 @@
-/** What Google says about the operator's account, and about when to come back. */
+/** Reads Google's errors about the operator's account, and its retry delays. */
 import { errorMember, objectsMember, textMember } from "../http-vendor.ts";
 import type { VendorFault } from "../task.ts";
 
@@ -14,9 +14,10 @@ const faults: ReadonlyMap<string, VendorFault> = new Map([
 ]);
 
 /**
- * Implements {@link Vendor.faultOf}: by the reason among the error's details. A wrong key comes with status 400;
- * so does, as FAILED_PRECONDITION, an account that must enable billing or is in the wrong country. A spent
- * prepayment comes with 429, as being too fast does: only the text tells.
+ * Implements {@link Vendor.faultOf} by the reason among the error's details. A wrong key arrives
+ * with status 400. An account that must enable billing or is in an unsupported country also arrives
+ * with 400, as FAILED_PRECONDITION. A spent prepayment arrives with 429, like a rate limit; only
+ * the text distinguishes them.
  */
 export function geminiFault(_status: number, body: Buffer): VendorFault | undefined {
   const error = errorMember(body);

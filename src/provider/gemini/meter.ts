@@ -1,4 +1,4 @@
-/** What a reply of generateContent costs, read from its bytes as they come. */
+/** Meters a reply of generateContent from its bytes while they arrive. */
 import type { NativeMeter } from "../native.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { GeminiToolCount, UsageReader } from "../../dialect/gemini/usage.ts";
@@ -15,7 +15,7 @@ export class GeminiMeter implements NativeMeter {
   readonly #candidate = new ObjectScan();
   readonly #content = new ObjectScan();
   readonly #part = new ObjectScan();
-  /** As it was written: most are overtaken before anybody asks. */
+  /** Unparsed: most counts are replaced before they are read. */
   #counts = "";
   /** The text that had come with the counts; undefined if none have come. */
   #countedTextBytes: number | undefined;

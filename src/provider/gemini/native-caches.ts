@@ -97,7 +97,10 @@ function readTime(text: string): number | undefined {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** Refuses tools that Google runs: calls that use the cache would run them without asking for them. */
+/**
+ * Refuses tools that Google runs: calls that use the cache would run them without a request for
+ * them.
+ */
 function featuresOf(request: NativeRequest, model: ModelConfig, nowMs: number) {
   const tools = new FeatureUse({ hasPrice: () => true });
   checkGeminiTools(request.member("tools"), tools);

@@ -68,9 +68,9 @@ export const geminiFiles: readonly NativeRoute[] = [
 ];
 
 /**
- * The file that a URL refers to; `undefined` if it is not one of Google's. Parsed as the URL
- * standard does, so that no spelling escapes. An unreadable URL that looks like a file reference
- * counts as a file that nobody owns.
+ * Returns the file that a URL refers to; undefined if it is not one of Google's. The URL is parsed
+ * as its standard demands, so that no spelling escapes. An unreadable URL that resembles a file
+ * reference counts as a file without an owner.
  */
 function fileIn(address: string): string | undefined {
   const bare = /^\s*\/?(files\/[a-z0-9-]+)\s*$/i.exec(address)?.[1];

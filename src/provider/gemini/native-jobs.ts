@@ -250,7 +250,7 @@ function textOf(value: JsonValue | undefined): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The value as an object; empty if it is none. */
+/** Returns the value if it is an object, else an empty object. */
 export function objectOf(value: unknown): JsonObject {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as JsonObject) : {};
@@ -340,7 +340,10 @@ class GeminiInteractionMeter implements NativeMeter {
   }
 }
 
-/** The members of the usage of interactions. Those of the tools that Google runs are none: requests for them are refused. */
+/**
+ * Members of the usage of interactions. Figures of Google's tools are missing, because requests for
+ * these tools are refused.
+ */
 const knownMembers = {
   ...knownNames("total_input_tokens", "total_cached_tokens", "total_output_tokens"),
   ...knownNames("total_tool_use_tokens", "total_thought_tokens", "total_tokens"),

@@ -28,8 +28,8 @@ const inModel = { in: "path", group: "model" } as const;
 const textAndImages = [ModelType.TEXT, ModelType.IMAGE] as const;
 
 /**
- * What a picture can come to in tokens if the model's configuration does not say: the longest reply
- * that Google lists for a model that draws.
+ * Maximum tokens of an image if the model's configuration has no limit: the longest reply that
+ * Google lists for an image model.
  */
 const imageTokensMax = 32_768;
 
@@ -71,13 +71,13 @@ const routes: readonly NativeRoute[] = [
   },
 ];
 
-/** Behind those of jobs, whose names begin with a model's. */
+/** These follow the routes of jobs, whose names begin with the name of a model. */
 const models: readonly NativeRoute[] = [
   { kind: "models", method: "GET", path: /^\/v1(?:beta)?\/models$/, body: modelList },
   { kind: "pass", method: "GET", path: new RegExp(`^${modelPath}$`), model: inModel },
 ];
 
-/** The tables of what goes on after its answer, of files, of caches, and of models. */
+/** Routes of jobs, files, caches and models. */
 const allRoutes: readonly NativeRoute[] = [
   ...routes,
   ...geminiJobs,

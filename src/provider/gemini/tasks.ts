@@ -145,7 +145,7 @@ async function submitVideo(
 
 type HeadersFor = (url: string) => Readonly<Record<string, string>>;
 
-/** The state of an operation. @throws VendorReplyError if the reply is none */
+/** Reads the state of an operation. @throws VendorReplyError if the reply is not an operation */
 function updateOf(reply: TaskReply, headersFor: HeadersFor): TaskUpdate {
   if (!isOk(reply)) throw readReplyError(reply, words);
   return operationUpdate(parseJsonReply(reply) ?? {}, headersFor);

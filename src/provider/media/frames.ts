@@ -58,9 +58,10 @@ interface CountedFrames {
 }
 
 /**
- * Adds up the frames between two positions. A frame counts if another one follows it directly, or if it is of the kind
- * of the frames before it: a player finds it behind any junk. Before `strictUntil` only the first counts, because
- * pictures in tags contain bytes that look like a frame.
+ * Adds up the frames between two positions. A frame counts if another one follows it directly, or
+ * if it has the kind of the previous frames: a player finds it behind any junk. Before
+ * `strictUntil` only the first condition counts, because images in tags contain bytes that look
+ * like frames.
  */
 function* countFrames(
   format: FrameFormat,
@@ -202,7 +203,7 @@ function flacFrame(
   const rateCode = codes & 0x0f;
   const isReserved = sizeCode === 0 || rateCode === 15 || layout >> 4 > 10;
   if (isReserved || ((layout >> 1) & 7) === 3 || (layout & 1) === 1) return undefined;
-  // The number is coded like a character of UTF-8: leading ones count its bytes.
+  // The number is encoded like a UTF-8 character: leading ones count its bytes.
   const ones = Math.clz32((~number & 0xff) << 24);
   if (ones === 1 || ones === 8) return undefined;
   const sizeAt = 4 + Math.max(1, ones);

@@ -145,7 +145,7 @@ function* aac(bytes: number): Measurement {
 function* opus(bytes: number): Measurement {
   const length = yield* opusLength(bytes);
   if (length === undefined) return undefined;
-  // Pictures in front of the audio are none of it.
+  // Images before the audio do not count.
   return atLeast(length.seconds, (bytes - length.audioStart) / bytesPerSecondMax.opus);
 }
 

@@ -39,7 +39,7 @@ const headBytes = 12;
 /** Bytes of a block that are read: its head, and the sizes and first bytes of its frames. */
 const blockBytesRead = 64 * 1_024;
 
-/** The id of clusters, as it stands in a file. */
+/** ID of clusters, as written in a file. */
 const clusterMark = Buffer.from("1f43b675", "hex");
 
 /** A track and its frames so far. */
@@ -56,7 +56,7 @@ interface Track {
   lastTicks: number;
 }
 
-/** What was read so far. */
+/** State of reading a file. */
 interface Reading {
   readonly tracks: Track[];
   /** Nanoseconds of a tick. */
@@ -221,7 +221,7 @@ function framesOf(content: Buffer, lacing: number): Buffer[] {
 interface FrameSizes {
   /** Of all frames but the last. */
   readonly sizes: readonly number[];
-  /** Where the first frame begins. */
+  /** Position of the first frame. */
   readonly end: number;
 }
 

@@ -12,7 +12,7 @@ const tablesBytesMax = 32 * 1_024 * 1_024;
 
 /** The length of a movie, in seconds. */
 export interface MovieLength {
-  /** In the movie header, or in that of fragments; `undefined` if it is not stated. */
+  /** From the movie header or the header of fragments; undefined if neither states it. */
   readonly stated: number | undefined;
   /** The longest track, by its samples; `undefined` if no track has any. */
   readonly tracks: number | undefined;
@@ -156,7 +156,7 @@ interface Samples {
 
 const noSamples: Samples = { count: 0, units: 0, bytes: 0 };
 
-/** What samples of a track have in common, unless they state otherwise. */
+/** Defaults of the samples of a track. */
 interface SampleDefaults {
   readonly duration: number;
   readonly bytes: number;
@@ -348,7 +348,7 @@ function mp4aFrame(content: Buffer, entryRate: number): AudioFrame | undefined {
   return config && aacFrame(config, entryRate);
 }
 
-/** Finds a descriptor by its tag, in that of the stream or on the same level. */
+/** Finds a descriptor by its tag, inside the stream's descriptor or on the same level. */
 function descriptor(content: Buffer, tag: number): Buffer | undefined {
   for (let at = 0; at + 2 <= content.length; ) {
     const found = content[at];
@@ -373,7 +373,7 @@ const aacRates = [
 /**
  * Reads an AudioSpecificConfig (ISO/IEC 14496-3, 1.6.2.1).
  *
- * @param entryRate the rate that the container states; 0: none
+ * @param entryRate the rate that the container states; 0 if it states none
  */
 export function aacFrame(config: Buffer, entryRate: number): AudioFrame | undefined {
   const bits = [...config.subarray(0, 8)].map((byte) => byte.toString(2).padStart(8, "0")).join("");

@@ -21,7 +21,7 @@ export type Measurement<Result = number | undefined> = Generator<Span, Result, B
 /** Reads up to `length` bytes from a position; fewer at the end of the file. */
 export type ReadAt = (position: number, length: number) => Promise<Buffer>;
 
-/** How much of a file is read at once. Longer than any frame or page of a format. */
+/** Bytes per read of a file. Longer than any frame or page of a format. */
 export const windowBytes = 256 * 1_024;
 
 /** Reads bytes, padded with zeros beyond the end of the file. */

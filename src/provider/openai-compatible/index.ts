@@ -12,7 +12,7 @@ import { textsForm } from "./rerank.ts";
 export const openaiCompatible: VendorKind = {
   dialects: [Dialect.CHAT_COMPLETIONS],
   limitParameter: "max_tokens",
-  // Most refuse the role, and those that know it take `system` for the same.
+  // Most of these vendors refuse the role; the others treat it like `system`.
   quirks: { developerRole: "refused" },
   modelTypes: [
     ModelType.TEXT,

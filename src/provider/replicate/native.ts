@@ -132,7 +132,7 @@ function briefPrediction({ id, status, model, baseUrl }: NativeBriefJob): JsonOb
   return { id, status, model: name, version, urls: { get, cancel: `${get}/cancel` } };
 }
 
-/** Names by which models are asked for more than one picture, and for a length. */
+/** Members by which models accept a number of images, and a length. */
 const countNames = [
   "num_outputs",
   "num_images",
@@ -144,7 +144,7 @@ const countNames = [
 
 const lengthNames = ["duration", "seconds", "length", "video_length", "audio_length"];
 
-/** Every model has an input of its own: what is known to make more of something is held for. */
+/** Every model has its own inputs, so every known multiplier is held for. */
 function units(request: NativeRequest, model: ModelConfig): TaskUnits {
   const { type, prices, maxOutputTokens } = model;
   const input = request.member("input");
@@ -164,7 +164,10 @@ function units(request: NativeRequest, model: ModelConfig): TaskUnits {
   return { seconds: Math.max(said, framesIn(input)) || assumedSeconds, inputTokens };
 }
 
-/** Names by which models are asked for a number of output tokens. A model takes one name and ignores the others. */
+/**
+ * Members by which models accept a maximum of output tokens. A model uses one of them and ignores
+ * the others.
+ */
 const limitNames = ["max_tokens", "max_new_tokens", "max_completion_tokens", "max_output_tokens"];
 
 /** A page of models, in the form of Replicate's own list. */
@@ -179,7 +182,7 @@ function modelList(models: readonly NativeListedModel[]): string {
   return JSON.stringify({ previous: null, next: null, results });
 }
 
-/** Members of a listed model that only Replicate knows: `GET` of the model has them. */
+/** Members of a listed model that only Replicate can fill: `GET` of the model returns them. */
 const unknownMembers = {
   github_url: null,
   paper_url: null,
@@ -190,10 +193,13 @@ const unknownMembers = {
   latest_version: null,
 };
 
-/** How many pictures a second has at the least if a request counts them and does not say. */
+/** Minimum images per second, for requests that count images and state no rate. */
 const minFramesPerSecond = 8;
 
-/** How long so many pictures are, in seconds; 0: none are counted. A model takes one name and overlooks the others. */
+/**
+ * Converts a number of frames to seconds; 0 if the request counts none. A model uses one of the
+ * names and ignores the others.
+ */
 function framesIn(input: JsonObject): number {
   const frames = ["num_frames", "frames", "max_frames"].map((name) => numberIn(input, name) ?? 0);
   const rates = ["fps", "frames_per_second", "frame_rate"].map(
@@ -204,8 +210,8 @@ function framesIn(input: JsonObject): number {
 }
 
 /**
- * Some models take a length as a text, such as `5s`, or have words of their own. @throws
- * GatewayError if it is no number
+ * Some models accept a length as a text, such as `5s`, or special words. @throws GatewayError if
+ * the value is not a number
  */
 function numberIn(input: JsonObject, name: string): number | undefined {
   const value = input[name];
@@ -213,7 +219,7 @@ function numberIn(input: JsonObject, name: string): number | undefined {
   return readNumber(value, `input.${name}`, "s");
 }
 
-/** `webhook`, and which events it wants. */
+/** Reads `webhook` and its event filter. */
 function readCallback(request: NativeRequest): NativeCallbackRequest {
   const url = request.member("webhook") ?? null;
   const filter = request.member("webhook_events_filter") ?? null;
@@ -226,7 +232,7 @@ function readCallback(request: NativeRequest): NativeCallbackRequest {
   return { ...(url !== null && { url }), wantsProgress: !isNarrow };
 }
 
-/** What happens to a prediction, in Replicate's words. */
+/** Events of a prediction, in Replicate's words. */
 const eventWords: ReadonlySet<string> = new Set(["start", "output", "logs", "completed"]);
 
 function isFilter(filter: JsonValue): boolean {
@@ -244,7 +250,7 @@ function references(request: NativeRequest): readonly string[] {
   });
 }
 
-/** What a customer of Replicate knows, with our code beside it. */
+/** Returns an error in the form of Replicate, with the gateway's code in addition. */
 function errorBody(error: GatewayError, requestId: string): JsonObject {
   const { status, message, meaning } = error;
   const title = titles.get(error.code) ?? "Request failed";

@@ -190,7 +190,7 @@ export function replicateUnits(params: JsonObject, { type }: UnitModel): TaskUni
   return { seconds, inputTokens: Buffer.byteLength(said) };
 }
 
-/** The Replicate file that a URL refers to, and its host; `undefined` if it is none. */
+/** Returns the Replicate file that a URL refers to, and its host; undefined for other URLs. */
 export function fileIn(text: string): { readonly id: string; readonly host: string } | undefined {
   // Parsed as the URL standard does, which ignores control characters, so that no spelling of a URL escapes.
   const url = /^[\0- ]*h/i.test(text) ? URL.parse(text) : null;
