@@ -56,9 +56,9 @@ export function readOutline(bytes: Buffer): Outline {
 }
 
 /**
- * Picks the known members. A repeated member could mean one thing to the gateway and another to the vendor. Some
- * vendors' parsers also take `Model` for `model`, so that allowlist, price and hold would be those of another
- * model.
+ * Picks the known members. A repeated member could mean one thing to the gateway and another to the
+ * vendor. Some vendors' parsers also accept `Model` for `model`, so that allowlist, price and hold
+ * would apply to another model.
  *
  * @throws GatewayError INVALID_REQUEST for both
  */
@@ -81,7 +81,7 @@ export function pickMembers(outline: Outline, known: KnownMembers): Members {
   return picked;
 }
 
-/** How many unknown names are compared with one that is missing. */
+/** Maximum number of unknown names that are compared with a missing name. */
 const comparedMax = 100;
 
 /** The names that the gateway reads in a style, and their lookalikes. */
@@ -266,9 +266,9 @@ export interface ModelBody {
 }
 
 /**
- * The model in a refused body, as far as it can be read, for its record.
+ * Reads the model of a refused body, as far as possible, for its record.
  *
- * @param keys the members that may name it; the first counts
+ * @param keys the members that may name it; the first one found counts
  * @returns empty if there is none
  */
 export function namedModel(body: Uint8Array, keys: readonly string[]): string {
@@ -283,7 +283,7 @@ export function namedModel(body: Uint8Array, keys: readonly string[]): string {
 
 /** Options of {@link readModelBody}. */
 export interface ModelBodyOptions {
-  /** The model of a body that names none. Default: it must name one. */
+  /** The model of a body that names none. Default: the body must name one. */
   readonly modelDefault?: string;
   /** Whether the required members may be an empty text or list. Default: the vendor says it. */
   readonly mayBeEmpty?: boolean;

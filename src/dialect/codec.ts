@@ -3,8 +3,8 @@
  * `GenerateEvent`, and so reaches all other styles. Codecs are pure.
  *
  * The rule for members (R-TXT-2): a decoder puts members without a field in the contract into
- * `extras`, with their JSON as written. An encoder writes extras of its own style back if
- * `sourceDialect` is its own, and reports every other member that it cannot carry in `dropped`.
+ * `extras`, with their JSON as written. An encoder writes extras back if `sourceDialect` is its own
+ * style, and reports every other member that it cannot carry in `dropped`.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
@@ -77,8 +77,8 @@ export interface VendorCodec {
    */
   addedTextBytes(event: Buffer, knownBytes: number): number;
   /**
-   * The stop sequences that the style's vendors take, of those of another style's request; the
-   * gateway applies the others. Absent for all.
+   * Returns those stop sequences of another style's request that the style's vendors accept; the
+   * gateway applies the others. Absent if they accept all.
    */
   readonly sentStops?: (stop: readonly string[]) => readonly string[];
   /** Checks a body before it is sent to a vendor. Absent if nothing must be refused. */
@@ -103,11 +103,11 @@ export interface VendorModel {
   readonly model: string;
   /** The member of chat completions that limits a reply there (R-TXT-11). Default: the one that the client sent. */
   readonly limitParameter?: LimitParameter | undefined;
-  /** How the vendor differs from what its style documents. Default: not at all. */
+  /** Deviations of the vendor from its documented style. Default: none. */
   readonly quirks?: VendorQuirks | undefined;
 }
 
-/** The two names that chat completions have for the output limit; vendors ignore the one that they do not know. */
+/** The two names of the output limit in chat completions. Vendors ignore the unknown one. */
 export type LimitParameter = "max_tokens" | "max_completion_tokens";
 
 /** The destination of a request. */
@@ -120,7 +120,7 @@ export interface RequestTarget {
   readonly quirks?: VendorQuirks | undefined;
   /** Whether to stream the reply. Usage is always requested. */
   readonly stream: boolean;
-  /** How many choices to make: more than 1 only if the codec splits them. Default 1. */
+  /** Number of choices to generate: more than 1 only if the codec splits them. Default 1. */
   readonly choices?: number;
   /** The model's output token limit, for styles that require one. */
   readonly maxOutputTokens: number;
@@ -142,7 +142,7 @@ export interface EncodedRequest {
   readonly dropped: readonly string[];
 }
 
-/** Facts for a reply besides the vendor's own. */
+/** Facts for a reply besides the vendor's data. */
 export interface ReplyOptions {
   /** The public name of the model. */
   readonly model: string;
@@ -185,7 +185,9 @@ export interface StreamDecoder {
 
 /** Encodes a streamed reply. */
 export interface StreamEncoder {
-  /** The text for an event; empty if there is none yet. For an `end`, the terminal event. */
+  /**
+   * Returns the text for an event; empty if there is none yet. For an `end`, the terminal event.
+   */
   push(event: GenerateEvent): string;
   /** The event for a failure. No terminal event follows. */
   fail(error: GatewayError): string;
@@ -193,7 +195,7 @@ export interface StreamEncoder {
 
 /** Encodes a streamed reply with several choices. */
 export interface ChoicesEncoder {
-  /** The text for an event of a choice; empty if there is none yet. */
+  /** Returns the text for an event of a choice; empty if there is none yet. */
   push(choice: number, event: GenerateEvent): string;
   /** The terminal event. @param end the last choice's, with the usage of all */
   endReply(end: ReplyEnd): string;
@@ -205,7 +207,7 @@ export interface ChoicesEncoder {
 export interface StreamSplitter {
   /** The complete events, for each choice. @throws EventTooLongError */
   push(pieces: readonly Buffer[]): readonly (readonly Buffer[])[];
-  /** As {@link push}, after the vendor closed the stream. */
+  /** Like {@link push}, after the vendor closed the stream. */
   end(): readonly (readonly Buffer[])[];
   /** The event that is not complete. */
   readonly unfinished: UnfinishedEvent;
@@ -214,7 +216,7 @@ export interface StreamSplitter {
 /** An error reported by a vendor. */
 export interface VendorError {
   readonly message: string;
-  /** The vendor's own code or type. Empty if there is none. */
+  /** The vendor's code or type. Empty if there is none. */
   readonly code: string;
 }
 

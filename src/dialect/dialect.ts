@@ -1,4 +1,7 @@
-/** The interface of dialects. Each implements it in a folder of its own; index.ts lists them. Pure: no I/O. */
+/**
+ * The interface of dialects. Each implements it in a separate folder; index.ts lists them. Pure: no
+ * I/O.
+ */
 import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../core/errors.ts";
@@ -64,8 +67,8 @@ export interface TextDialect extends Dialect, CallerCodec, VendorCodec {
   readonly keepAlive: Buffer;
   /**
    * Whether a body may contain wrapped seals of other vendors, see {@link carriesSeals}, so that it
-   * cannot be relayed unchanged. Absent if the style has no place for them, and anything that looks
-   * like one is the client's own text.
+   * cannot be relayed unchanged. Absent if the style has no place for them: similar text then
+   * belongs to the client.
    */
   readonly carriesSeals?: (body: Uint8Array) => boolean;
   /**
@@ -109,7 +112,7 @@ export interface TextRequest {
   readonly model: string;
   /** Whether the reply is streamed. */
   readonly stream: boolean;
-  /** Whether the client wants usage in the stream. */
+  /** Whether the client requested usage in the stream. */
   readonly wantsUsage: boolean;
   /** The client's limit on tokens per choice; `undefined` for none. */
   readonly maxOutputTokens: number | undefined;
@@ -122,8 +125,8 @@ export interface TextRequest {
   /** The outline of the body, so that a full read need not check it again. */
   readonly outline: Outline;
   /**
-   * The body for a vendor of the same dialect, in pieces to send in order. The model and the output limit are named as the vendor knows them, and usage is
-   * requested; all other bytes stay.
+   * Returns the body for a vendor of the same dialect, in pieces to send in order. The model and
+   * the output limit get the vendor's names, and usage is requested; all other bytes stay.
    *
    * @param more further edits. Default: none
    */
@@ -145,7 +148,7 @@ export interface RelayOptions {
 /** A relayed whole reply. */
 export interface RelayedReply {
   readonly body: Buffer;
-  /** The vendor's usage; `undefined` if there is none that can be used. */
+  /** The vendor's usage; undefined if it is missing or unusable. */
   readonly usage: Usage | undefined;
   /**
    * The gateway's estimate, if the reply reports it in place of the vendor's usage. Default: it
@@ -154,11 +157,14 @@ export interface RelayedReply {
   readonly estimated?: Usage | undefined;
   /** Bytes of generated text. */
   readonly textBytes: number;
-  /** What usage does not report. Default: nothing. */
+  /** Billable units that the usage does not report. Default: none. */
   readonly units?: ReplyUnits | undefined;
 }
 
-/** What a reply contains beside tokens: calls of the vendor's tools, images, characters and seconds. */
+/**
+ * Billable units of a reply other than tokens: calls of the vendor's tools, images, characters and
+ * seconds.
+ */
 export interface ReplyUnits extends ToolCalls {
   readonly images?: number | undefined;
   readonly characters?: number | undefined;
@@ -180,7 +186,7 @@ export interface StreamRelay {
    * between two events.
    */
   pushUntil?(pieces: readonly Buffer[], textBytesMax: number): Buffer;
-  /** What the last {@link pushUntil} left. Absent if there is nothing. */
+  /** Bytes that the last {@link pushUntil} left. Absent if there are none. */
   readonly unread?: Buffer | undefined;
   /** Called after the vendor closed the stream; returns a last event without its end. */
   end(): Buffer;
@@ -195,9 +201,9 @@ export interface StreamRelay {
   readonly textBytes: number;
   /** Of that text, the bytes that came after {@link usage}, which does not count them. Default 0. */
   readonly uncountedTextBytes?: number;
-  /** How many events that text came in. Absent if not counted. */
+  /** Number of events with that text. Absent if not counted. */
   readonly textPieces?: number;
-  /** What usage does not report, so far. Default: nothing. */
+  /** Billable units so far that the usage does not report. Default: none. */
   readonly units?: ReplyUnits | undefined;
   /** The event that is not complete, which stays in memory. */
   readonly unfinished: UnfinishedEvent;
@@ -207,7 +213,9 @@ export interface StreamRelay {
   readonly done: boolean;
   /** Whether the vendor reported an error in the stream. */
   readonly failed: boolean;
-  /** Whether the gateway finished the reply before its vendor, who is to be stopped. Default: it did not. */
+  /**
+   * Whether the gateway finished the reply before its vendor, which must be stopped. Default false.
+   */
   readonly isCutShort?: boolean;
   /** The event for a failure. No terminal event follows it. */
   errorEvent(error: GatewayError): Buffer;

@@ -1,5 +1,7 @@
-/** What the relays of styles with named events have in common: bytes in, the same bytes out but for the
- * places that a style replaces. */
+/**
+ * Base of the relays of styles with named events: bytes pass unchanged except for the spans that a
+ * style replaces.
+ */
 import { eventBytesMax } from "../core/limits.ts";
 import { emptyBuffer } from "../core/bytes.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
@@ -35,7 +37,7 @@ export abstract class EventRelay implements StreamRelay {
   #countedTextBytes = 0;
   #source: Buffer = emptyBuffer;
   #place: EventPlace | undefined;
-  /** Where the bytes that `onData` sees stand in the source. */
+  /** Offset in the source of the bytes that `onData` receives. */
   #shift = 0;
   /** The form of the last event of which only a text counts; undefined if none has come. */
   #template: EventTemplate | undefined;
@@ -99,7 +101,7 @@ export abstract class EventRelay implements StreamRelay {
     return missing === undefined ? emptyBuffer : this.push([missing]);
   }
 
-  /** The name on the event's `event` line; empty if it has none. */
+  /** Returns the name on the event's `event` line; empty if it has none. */
   protected eventName(): string {
     const { start = 0, end = 0 } = this.#place ?? {};
     const text = this.#source.toString("latin1", start, end);
@@ -107,8 +109,8 @@ export abstract class EventRelay implements StreamRelay {
   }
 
   /**
-   * Notes that the event changes nothing but {@link textBytes}, by the length of the one text that stands from `start`
-   * to `end` (exclusive): others that differ from it in that text only are not read.
+   * Records that the event changes only {@link textBytes}, by the length of its single text from
+   * `start` to `end` (exclusive). Events that differ from it only in that text are then skipped.
    */
   protected learn(start: number, end: number): void {
     if (this.#place === undefined || this.#place.dataLines !== 1) return;
@@ -189,7 +191,7 @@ function blankLine(line: string, data: string | undefined, value: string): strin
   return (" ".repeat(data.length) + value).padEnd(line.length);
 }
 
-/** The public model name as it stands in JSON; undefined means leave what the vendor wrote. */
+/** Returns the public model name as JSON; undefined means the vendor's name stays. */
 export function modelJson({ publicModel }: RelayOptions): Buffer | undefined {
   return publicModel === undefined ? undefined : Buffer.from(JSON.stringify(publicModel));
 }

@@ -46,7 +46,10 @@ export const textDialects: ReadonlyMap<DialectEnum, TextDialect> = new Map([
   [DialectEnum.MESSAGES, messages],
 ]);
 
-/** What a route with bodies in a wire style needs of it. Requests in the styles of rerank have the headers of chat completions. */
+/**
+ * The parts of a wire style that a route needs. Requests in the styles of rerank have the headers
+ * of chat completions.
+ */
 export function wireStyle(
   dialect: DialectEnum,
 ): Pick<TextDialect, "forwardedHeaders" | "keepAlive"> | undefined {

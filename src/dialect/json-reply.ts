@@ -8,7 +8,7 @@ import { isRecord, type JsonRecord, UnreadableReplyError } from "../wire/json/va
 /** A reply after relaying. */
 export interface JsonReply {
   readonly body: Buffer;
-  /** An object member of the vendor's reply; `undefined` if it is none. */
+  /** Returns an object member of the vendor's reply; undefined for other values. */
   record(name: string): JsonRecord | undefined;
   /** Whether it has a member. */
   has(name: string): boolean;

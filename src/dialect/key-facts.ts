@@ -32,7 +32,7 @@ export function keyBody({ key }: GetCurrentKeyResponse): Buffer {
     // No model is kept from accounts that have not paid, and no key manages others.
     is_free_tier: false,
     is_provisioning_key: false,
-    // How that form says that there is none.
+    // That form's notation for no limit.
     rate_limit: { requests: -1, interval: "10s" },
   });
 }
@@ -79,7 +79,7 @@ function jsonOf(data: Readonly<Record<string, unknown>>): Buffer {
   return Buffer.from(json);
 }
 
-/** The types do not know the function yet. */
+/** The types lack the function. */
 function rawJson(text: string): unknown {
   const { rawJSON } = JSON as unknown as { rawJSON: (json: string) => unknown };
   return rawJSON(text);

@@ -9,7 +9,7 @@ import type { Model } from "../../gen/uas/inference/v1/model_pb.ts";
 import { modelFeatures } from "./features/model-features.ts";
 import { priceJson, typeWord } from "./platform.ts";
 
-/** A page of models. @param form that of a model */
+/** Returns a page of models. @param form converts one model */
 export function modelListJson(
   { models, hasMore }: ListModelsResponse,
   form: (model: Model) => JsonObject,
@@ -24,9 +24,9 @@ export function modelListJson(
 }
 
 /**
- * A model. Both forms require a date: since when the gateway offers it. Where that is not known, the epoch, as Anthropic
- * writes it for unknown dates. Behind the members of both come those that neither has: what the model produces, the
- * paths that it answers, what it does beside its type, and its price.
+ * Converts a model. Both forms require a date: the time since when the gateway offers it, or the
+ * epoch if unknown, as Anthropic writes it. The members of both forms are followed by members that
+ * neither has: output types, paths, features and price.
  */
 export function modelJson(model: Model): JsonObject {
   const { modelKey, name, maxOutputTokens, offerTime, type } = model;
@@ -54,14 +54,14 @@ export function modelJson(model: Model): JsonObject {
 }
 
 /**
- * A model for clients of Anthropic's form, which gives `capabilities` members of its own: they are
- * what the model's vendor knows. The form has null if they are not known.
+ * Converts a model for clients of Anthropic's form. Its `capabilities` describe the vendor's model;
+ * the form has null if they are unknown.
  */
 export function anthropicModelJson(model: Model): JsonObject {
   return { ...modelJson(model), capabilities: null };
 }
 
-/** Whether a model can do each thing that any model may do beside its type. */
+/** States for each feature whether a model has it. */
 function capabilitiesJson({ features }: Model): JsonObject {
   return Object.fromEntries(modelFeatures.map((name) => [name, features.includes(name)]));
 }

@@ -301,7 +301,9 @@ export class JsonReader {
     return extras;
   }
 
-  /** As {@link extras}, including those of nested objects: `function.x` for `x` in `function`. */
+  /**
+   * Like {@link extras}, including members of nested objects: `function.x` for `x` in `function`.
+   */
   deepExtras(): Extra[] {
     const own = this.extras();
     if (this.#children === undefined) return own;

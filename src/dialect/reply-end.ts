@@ -17,7 +17,7 @@ export class SeenContents implements ReplyContents {
   hasRefusal = false;
   hasContent = false;
 
-  /** @param parts of a whole reply. Default: none, a stream begins */
+  /** @param parts of a whole reply. Default: none, for a stream */
   constructor(parts: readonly Part[] = []) {
     for (const part of parts) this.add(part);
   }

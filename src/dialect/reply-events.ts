@@ -40,7 +40,7 @@ export function replyEvents(reply: Reply): GenerateEvent[] {
 /**
  * Collects the events of a complete stream as a reply.
  *
- * @throws UnreadableReplyError if the events tell a failure, or no end
+ * @throws UnreadableReplyError if the events contain a failure, or no end
  */
 export function replyOf(events: readonly GenerateEvent[]): Reply {
   const reply = create(ReplySchema);

@@ -15,7 +15,7 @@ import type { StreamDecoder, VendorCodec } from "./codec.ts";
 import { decodeWhole } from "./whole-reply.ts";
 import type { UnfinishedEvent } from "../wire/sse/event-stream.ts";
 
-/** Decodes a vendor's replies, with the stop sequences that the vendor does not know. */
+/** Decodes a vendor's replies, and applies the stop sequences that the vendor does not support. */
 export interface ReplyDecoder {
   /** See {@link VendorCodec.decodeReply}. */
   decodeReply(body: Buffer): Reply;
@@ -32,13 +32,13 @@ export interface StoppingDecoder extends StreamDecoder {
   readonly isCutShort?: boolean;
 }
 
-/** How stop sequences are applied. */
+/** Options for applying stop sequences. */
 export interface StopOptions {
-  /** Those of the request. */
+  /** Stop sequences of the request. */
   readonly stop: readonly string[];
   /**
-   * Whether the vendor's reply is read to its end: what a model reasons is charged by the vendor, whoever stops
-   * listening. Its usage is then complete, and comes with the end of the reply.
+   * Whether the vendor's reply is read to its end: the vendor charges for reasoning even if the
+   * client disconnects. Its usage is then complete, and arrives with the end of the reply.
    */
   readonly isReadToEnd: boolean;
 }
@@ -137,7 +137,7 @@ class StopSequenceDecoder implements StoppingDecoder {
     return this.#found !== "" && !this.#isReadToEnd;
   }
 
-  /** What a vendor reported before it was stopped is no total. */
+  /** The usage of a stopped vendor is not a total. */
   get usage(): Usage | undefined {
     return this.isCutShort ? undefined : this.#source.usage;
   }

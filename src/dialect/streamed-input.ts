@@ -12,9 +12,9 @@ const placeholder = /^\s*(?:\{\s*(?:\}\s*)?|n(?:u(?:ll?)?)?\s*)?$/;
 /** Collects an input, and gives out what clients do not have yet. */
 export class StreamedInput {
   #text = "";
-  /** Follows the input, to know when it is a whole object. */
+  /** Tracks the input, to detect when it is a whole object. */
   #end = new ObjectEnd();
-  /** How much of the input clients have, in characters. */
+  /** Characters of the input that clients have received. */
   #sent = 0;
   #isComplete = false;
   /** Whether it is the free text of a custom tool: of that, any piece may follow any other. */
@@ -30,7 +30,7 @@ export class StreamedInput {
     return this.#end.isWhole;
   }
 
-  /** Whether it may only stand in front of the real input. */
+  /** Whether it may be only a placeholder before the real input. */
   get isPlaceholder(): boolean {
     return isPlaceholder(this.#text);
   }
@@ -59,8 +59,8 @@ export class StreamedInput {
   }
 
   /**
-   * Notes that no piece follows. @param whole all of it, if the vendor repeats that. Default: it
-   * does not
+   * Records that no piece follows. @param whole the whole input, if the vendor repeats it. Default:
+   * it does not
    */
   complete(whole = ""): void {
     const isUnsent = this.#sent === 0 && this.isPlaceholder;
@@ -68,7 +68,10 @@ export class StreamedInput {
     this.#isComplete = true;
   }
 
-  /** What clients do not have. A beginning that may be a placeholder waits. */
+  /**
+   * Returns the part that clients have not received. A beginning that may be a placeholder is held
+   * back.
+   */
   take(): string {
     if (!this.isText && !this.#isComplete && this.isPlaceholder) return "";
     const rest = this.#text.slice(this.#sent);
@@ -86,7 +89,7 @@ export function startsObject(piece: string): boolean {
   return piece.trimStart().startsWith("{");
 }
 
-/** Follows a JSON object through its pieces, to know where it ends. */
+/** Tracks a JSON object through its pieces, to detect its end. */
 class ObjectEnd {
   #depth = 0;
   #isInText = false;

@@ -20,7 +20,7 @@ import type { UnfinishedEvent } from "../wire/sse/event-stream.ts";
 import type { ToolRestorer } from "./tools/tool-restorer.ts";
 import { isOperatorFault, outOfService } from "./vendor-error.ts";
 
-/** Two styles that do not know each other. */
+/** A translation between two styles. */
 export interface Translation {
   readonly vendor: ReplyDecoder;
   readonly caller: CallerCodec;
@@ -29,20 +29,18 @@ export interface Translation {
   readonly tools: ToolRestorer;
   /** The usage that a complete reply is charged by: the vendor's, or the gateway's estimate (R-MON-8). */
   readonly charged: ChargedUsage;
-  /**
-   * Splits a whole reply into its choices, if the request asks for several. Absent if it has one.
-   */
+  /** Splits a whole reply into its choices, if the request is for several. Absent if it has one. */
   readonly splitChoices?: VendorCodec["splitChoices"];
-  /** Sees what the vendor said, before it is written. Absent if there is nobody. */
+  /** Receives the vendor's reply before it is written. Default: no watcher. */
   readonly watcher?: ReplyWatcher | undefined;
-  /** Rewrites the reply once it is counted. Absent if there is nobody. */
+  /** Rewrites the reply once it is counted. Default: no rewriter. */
   readonly rewriter?: ReplyRewriter | undefined;
 }
 
 /** Decides the usage of a complete reply. Returns `undefined` if nothing is charged. */
 export type ChargedUsage = (text: CompleteText) => Usage | undefined;
 
-/** What is known of a complete reply. */
+/** Facts about a complete reply. */
 export interface CompleteText {
   /** The vendor's figures; undefined if there is none. */
   readonly reported: Usage | undefined;
@@ -80,7 +78,7 @@ export function translateReply(body: Buffer, translation: Translation): RelayedR
   return { body: caller.encodeReply(reply, options), ...read };
 }
 
-/** Translates the choices of a whole reply, whose usage is that of all of them. */
+/** Translates the choices of a whole reply, whose usage covers all of them. */
 function translateChoices(bodies: readonly Buffer[], translation: Translation): RelayedReply {
   const { caller, options, charged } = translation;
   const reported = { ...translation, charged: ({ reported: usage }: CompleteText) => usage };
@@ -100,7 +98,8 @@ function translateChoices(bodies: readonly Buffer[], translation: Translation): 
 }
 
 /**
- * Writes a whole reply as a stream: for a vendor that does not stream what was asked for as a stream.
+ * Writes a whole reply as a stream, for a vendor that does not stream although a stream was
+ * requested.
  *
  * @throws UnreadableReplyError
  */
@@ -130,7 +129,7 @@ function readReply(
   return { reply, usage, textBytes, units, estimated: due };
 }
 
-/** What a stream says of the call, whoever it is written for. */
+/** The state of a streamed call, independent of its output style. */
 export abstract class EventReply {
   protected readonly source: EventStream;
 
@@ -231,11 +230,11 @@ export class TranslatedStream extends EventReply implements StreamRelay {
 export class EventStream {
   /** Bytes of generated text so far. */
   textBytes = 0;
-  /** How many events that text came in. */
+  /** Number of events with that text. */
   textPieces = 0;
   /** Whether the vendor ended the reply itself. */
   finished = false;
-  /** What the vendor reported in place of an end. */
+  /** The failure that the vendor reported instead of an end. */
   failure: GatewayError | undefined;
   /**
    * The gateway's estimate that the end reports; undefined if it has the vendor's figures, or none.
@@ -257,7 +256,7 @@ export class EventStream {
     this.#charged = charged;
   }
 
-  /** What the vendor reported so far. */
+  /** The usage reported so far. */
   get usage(): Usage | undefined {
     return this.#decoder.usage;
   }
@@ -294,7 +293,7 @@ export class EventStream {
     return this.#note(this.#tools.events(this.#decoder.end()));
   }
 
-  /** Makes the reply a failed one, if it is not. @returns its failure */
+  /** Marks the reply as failed, if it is not already. @returns its failure */
   fail(error: ReplyFailure): GatewayError {
     this.finished = false;
     return (this.failure ??= streamFailure(error));

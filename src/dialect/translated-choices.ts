@@ -22,12 +22,12 @@ interface ChoicesOptions {
   readonly charged: ChargedUsage;
 }
 
-/** A stream of several choices while it is translated: each is a stream of its own between the two styles. */
+/** Translates a stream of several choices: each is a separate stream between the two styles. */
 export class TranslatedChoices implements StreamRelay {
   estimated: Usage | undefined;
   readonly #options: ChoicesOptions;
   readonly #sources: readonly EventStream[];
-  /** Those that have come: a vendor may make fewer choices than were asked for. */
+  /** Choices that have begun: a vendor may generate fewer than requested. */
   readonly #begun = new Set<EventStream>();
   #isDone = false;
 

@@ -85,7 +85,7 @@ const operatorWords =
 const operatorMessages =
   /exceeded your current quota|incorrect api key|invalid api key|check your plan and billing|insufficient (?:quota|balance|credit)|out of credits|account .{0,40}(?:suspended|deactivated|overdue|in arrears)/i;
 
-/** Whether an error is about the operator's credential or money, which is none of the customer's business. */
+/** Whether an error concerns the operator's credential or balance, which customers must not see. */
 export function isOperatorFault({ code, type, message }: ErrorFacts): boolean {
   return operatorWords.test(code) || operatorWords.test(type) || operatorMessages.test(message);
 }

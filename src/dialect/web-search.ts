@@ -1,4 +1,4 @@
-/** The one built-in tool that every style has: what it is asked for in each of them, in common words. */
+/** The one built-in tool that every style has: its options in each style, in common words. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { OpaquePart } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../core/validation.ts";
@@ -8,15 +8,17 @@ import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "../wir
 export interface WebSearch {
   /** The only domains to look at. Empty for all. */
   readonly allowedDomains: readonly unknown[];
-  /** Domains to leave out. Empty if there is none. */
+  /** Domains to omit. Empty if there are none. */
   readonly blockedDomains: readonly unknown[];
-  /** Where the user is: `type` `approximate`, and `city`, `country` …. Undefined if not told. */
+  /**
+   * Location of the user: `type` `approximate`, and `city`, `country` …. Undefined if not stated.
+   */
   readonly location: JsonRecord | undefined;
-  /** How much of what is found to read: `low`, `medium`, `high`. Empty if not said. */
+  /** Amount of the search results to read: `low`, `medium`, `high`. Empty if not stated. */
   readonly contextSize: string;
   /** The most searches. Undefined for no limit. */
   readonly usesMax: unknown;
-  /** Members that only the style itself knows, by their names. */
+  /** Members specific to the style, by their names. */
   readonly others: readonly string[];
 }
 
@@ -40,7 +42,9 @@ export function readWebSearch({ dialect, type, json }: OpaquePart): WebSearch | 
   }
 }
 
-/** @throws GatewayError INVALID_REQUEST for domains that a vendor could not be told to keep to */
+/**
+ * @throws GatewayError INVALID_REQUEST for domains that the vendor's search cannot be restricted to
+ */
 export function refuseDomains(domains: readonly unknown[], member: string): void {
   if (domains.length === 0) return;
   throw invalid(
@@ -49,7 +53,7 @@ export function refuseDomains(domains: readonly unknown[], member: string): void
   );
 }
 
-/** Notes what a vendor's search cannot be told, each by its name. */
+/** Records options that a vendor's search does not have, each by its name. */
 export function dropWebSearch(
   search: WebSearch,
   known: ReadonlySet<"location" | "contextSize" | "usesMax">,

@@ -46,8 +46,8 @@ export function decodeMessages(messages: readonly JsonReader[]): Turn[] {
 }
 
 /**
- * Creates ids for deprecated function calls, which have none, in order, so that results find the call of their
- * name.
+ * Creates IDs for deprecated function calls, which have none, in order, so that results find the
+ * call of their name.
  */
 class LegacyCalls {
   readonly #ids = new Map<string, string>();

@@ -83,7 +83,7 @@ function decodeTurns(reader: JsonReader, { platformAliases }: DecodeRequestOptio
 }
 
 function decodeSampling(reader: JsonReader): Partial<Generation> {
-  // Where both names are present, the newer one counts.
+  // If both names are present, the newer one counts.
   const older = reader.count("max_tokens");
   const max = reader.count("max_completion_tokens") ?? older;
   const temperature = reader.number("temperature", { min: 0, max: 2 });

@@ -113,7 +113,7 @@ export class ChunkReader {
     return this.#isEnded;
   }
 
-  /** What was reported so far. */
+  /** The usage reported so far. */
   get usage(): Usage | undefined {
     return this.#usage;
   }
@@ -131,7 +131,7 @@ export class ChunkReader {
     this.#usage = grownUsage(this.#usage, chunkUsage(chunk));
     this.#serviceTier = textAt(chunk, "service_tier") || this.#serviceTier;
     if (this.#usage && this.#serviceTier) this.#usage.serviceTier = this.#serviceTier;
-    // Vendors report usage in chunks of their own, so the reply is read to its end.
+    // Vendors report usage in separate chunks, so the reply is read to its end.
     if (choice !== undefined) this.#onChoice(chunk, choice, events);
   }
 
@@ -202,8 +202,8 @@ export class ChunkReader {
   }
 
   /**
-   * Takes a message in a stream: some vendors write one in place of each delta, others end the stream by the whole one.
-   * A whole message adds what no delta has told.
+   * Adds a message of a stream: some vendors write one in place of each delta, others end the
+   * stream with the whole message. A whole message adds what was missing in the deltas.
    */
   #onMessage(message: JsonRecord, isLast: boolean, events: GenerateEvent[]): void {
     const texts = this.#textsOf(message);

@@ -1,8 +1,8 @@
 /**
- * Encodes the turns of a conversation as messages for a vendor. Requests of this style are written as they came.
- * Requests of other styles are brought into the order that vendors of this style demand: all tool results directly
- * after the calls, and the calls and text of one assistant turn in one message. They use only forms that every vendor
- * knows: plain strings, and `system` for `developer`.
+ * Encodes the turns of a conversation as messages for a vendor. Requests of this style are written
+ * unchanged. Requests of other styles are arranged as vendors of this style demand: all tool
+ * results directly after the calls, and the calls and text of one assistant turn in one message.
+ * They use only forms that every vendor accepts: plain strings, and `system` for `developer`.
  */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -31,7 +31,10 @@ import { placeSystem } from "../turns/system-turns.ts";
 /** A JSON object of the body. */
 type Wire = Record<string, unknown>;
 
-/** A part of a message's content. What only this style knows is as its author wrote it, with all its members. */
+/**
+ * Part of a message's content. Parts specific to this style keep the author's text with all its
+ * members.
+ */
 type Piece = Wire | JsonText;
 
 /**
@@ -112,7 +115,7 @@ interface EncodedResult {
   readonly attachments: readonly Piece[];
 }
 
-/** What a tool answered. */
+/** Encodes the result of a tool. */
 function encodeResult(result: ToolResult, part: Part, context: EncodeContext): EncodedResult {
   const id = callId(result.toolCallId, context);
   const pieces = result.parts.flatMap((each) => encodePart(each, context));
@@ -240,7 +243,7 @@ function encodeSpoken(turn: Turn, context: EncodeContext): Wire[] {
   return [message];
 }
 
-/** Few vendors know `developer`, and those that do take `system` for the same. */
+/** Few vendors accept `developer`, and those that do treat `system` alike. */
 function roleWord({ role, roleWord: word }: Turn, { isOwn }: EncodeContext): string {
   switch (role) {
     case Role.SYSTEM:
@@ -358,7 +361,7 @@ function saidText(parts: readonly Part[]): string {
   return all;
 }
 
-/** What the model said, by where it stands in a message. */
+/** The model's output, by its position in a message. */
 interface MessageParts {
   readonly content: Piece[];
   readonly calls: Wire[];
@@ -369,7 +372,7 @@ interface MessageParts {
 interface CarriedMembers {
   /** The id that the call had. */
   readonly id: string;
-  /** How many calls stand before it. */
+  /** Number of calls before it. */
   readonly next: number;
   readonly members: OpaqueMembers;
 }
@@ -398,7 +401,8 @@ function sort(parts: readonly Part[], context: EncodeContext): MessageParts {
     } else append(said.content, encodePart(part, context));
   }
   for (const { id, members, next } of carried) {
-    // Clients and styles may have changed the ids: the members stand before their call, or behind the last one.
+    // Clients and styles may have changed the IDs: the members precede their call, or follow the
+    // last one.
     const sameId = said.calls.find((each) => each["id"] === id);
     const call = sameId ?? said.calls[next] ?? said.calls.at(-1);
     if (call !== undefined) addMembers(call, members);

@@ -14,7 +14,7 @@ export class EncodeContext {
    * difference.
    */
   readonly isOwn: boolean;
-  /** That style; undefined for a typed caller. */
+  /** The style of the request; undefined for a typed caller. */
   readonly source: Dialect | undefined;
   readonly quirks: VendorQuirks & PortableQuirks;
   readonly #dropped = new Set<string>();
@@ -25,7 +25,7 @@ export class EncodeContext {
     this.isOwn = source === Dialect.CHAT_COMPLETIONS;
   }
 
-  /** What could not be carried. Each name once. */
+  /** Names of members that could not be carried, each once. */
   get dropped(): readonly string[] {
     return [...this.#dropped];
   }

@@ -60,13 +60,16 @@ function encodeSampling(
   };
 }
 
-/** With all its digits, of which a JavaScript number has too few. The types do not know the function yet. */
+/**
+ * Keeps all digits of the seed, which a JavaScript number cannot represent. The types lack the
+ * function.
+ */
 function seedNumber(seed: bigint): unknown {
   const { rawJSON } = JSON as unknown as { rawJSON: (json: string) => unknown };
   return rawJSON(seed.toString());
 }
 
-/** From how many tokens on, exclusive, a budget is more than low, and more than medium. */
+/** Budgets above these numbers of tokens are more than low, and more than medium. */
 const lowBudgetMax = 1024;
 
 const mediumBudgetMax = 8192;
@@ -75,7 +78,7 @@ function encodeEffort(reasoning: ReasoningOptions | undefined, context: EncodeCo
   if (reasoning === undefined) return {};
   if (reasoning.summary !== "" && reasoning.summary !== "auto") context.drop("reasoning.summary");
   const effort = reasoning.effort || effortOf(reasoning);
-  // Many models know no effort `none` and refuse it; thinking in spite of it costs a little.
+  // Many models refuse the effort `none`; thinking nevertheless costs little.
   if (effort === "" && reasoning.mode === ReasoningMode.DISABLED) context.drop("reasoning.mode");
   return effort === "" ? {} : { reasoning_effort: effort };
 }
@@ -126,7 +129,8 @@ function encodeFormat(format: ResponseFormat, context: EncodeContext): object {
 }
 
 function encodeLabels({ verbosity, endUser, serviceTier, cacheKey, extras }: Generation): object {
-  // Every vendor knows the deprecated `user`; only where it stands for itself, the newer name is needed.
+  // Every vendor accepts the deprecated `user`. The newer name is needed only if the request has
+  // both.
   const userName = extras.some(({ name }) => name === "user") ? "safety_identifier" : "user";
   return {
     ...(verbosity && { verbosity }),

@@ -155,7 +155,9 @@ export class ChatStreamEncoder implements StreamEncoder {
     return this.#chunk(`{"tool_calls":[${writeJson(first)}]}`) + this.#text(index, call.input);
   }
 
-  /** Members of compatible vendors, which a seal carries: with their call, or in a chunk of their own. */
+  /**
+   * Carries members of compatible vendors inside a seal: with their call, or in a separate chunk.
+   */
   #carry(seal: ReasoningSeal | undefined): string {
     const carried = seal && carriedMembers({ seal });
     if (carried === undefined) return "";

@@ -18,7 +18,7 @@ import { JsonText } from "../../wire/json/json-tree.ts";
 import { strictFor } from "../tools/strict-schema.ts";
 import { toolNameFor } from "../tools/tool-names.ts";
 
-/** What this style calls a tool. */
+/** Names tools for this style. */
 export const chatToolName = toolNameFor({ charsMax: 64, dots: false });
 
 type Wire = Record<string, unknown>;
@@ -47,7 +47,7 @@ export function encodeTools(conversation: Conversation, context: EncodeContext):
   return members;
 }
 
-/** The tools that are allowed: few vendors know the form that names them in the choice. */
+/** Returns the allowed tools. Few vendors accept the form that lists them in the choice. */
 function chosen({ tools, toolChoice }: Conversation, { isOwn }: EncodeContext): readonly Tool[] {
   const allowed = toolChoice?.allowed ?? [];
   if (isOwn || allowed.length === 0) return tools;

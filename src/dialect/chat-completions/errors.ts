@@ -4,7 +4,7 @@ import type { VendorError } from "../codec.ts";
 import { type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 import { isOperatorFault } from "../vendor-error.ts";
 
-/** The error in a body or an event; `undefined` if it tells none. */
+/** Reads the error of a body or an event; undefined if it contains none. */
 export function readVendorError(wire: JsonRecord): VendorError | undefined {
   const error = recordAt(wire, "error") ?? (wire["object"] === "error" ? wire : undefined);
   if (error !== undefined && Object.keys(error).length > 0) {
@@ -14,7 +14,7 @@ export function readVendorError(wire: JsonRecord): VendorError | undefined {
   return text === "" ? undefined : { message: text, code: readCode(wire) };
 }
 
-/** Servers that know nothing of the style, for example proxies before the vendor's own. */
+/** Errors of servers that do not speak the style, for example proxies in front of the vendor. */
 function plainMessage(wire: JsonRecord): string {
   return textAt(wire, "message") || textAt(wire, "detail");
 }
@@ -25,7 +25,7 @@ function readCode(error: JsonRecord): string {
   return textAt(error, "type") || (typeof code === "number" ? String(code) : "");
 }
 
-/** What an error in the middle of a stream is to the caller. */
+/** Returns the caller's error code for an error inside a stream. */
 export function midStreamCode({ code, message }: VendorError): SentErrorCode {
   if (isOperatorFault({ code, type: "", message })) return ErrorCode.SERVICE_UNAVAILABLE;
   if (/rate.?limit|^429$/i.test(code)) return ErrorCode.RATE_LIMIT_EXCEEDED;

@@ -33,7 +33,7 @@ export function decodeFinishReason(finishReason: string): StopReason {
 /**
  * Encodes a reason. A refusal is shown as text, and ends like any other reply.
  *
- * @param hasRefusal whether the reply has such a text; without it only the reason reveals the refusal
+ * @param hasRefusal whether the reply has such a text; without it only the reason shows the refusal
  */
 export function encodeFinishReason(reason: StopReason, hasRefusal: boolean): string {
   switch (reason) {

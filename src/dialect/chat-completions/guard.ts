@@ -46,7 +46,7 @@ const suspects = {
 
 const checkType = toolTypeCheck(chatTools);
 
-/** The top-level members that the guard reads: each may stand only once, and under this name only. */
+/** Top-level members that the guard reads. Each may appear only once, and only under this name. */
 export const guardedChatMembers: readonly string[] = [...suspects.members, "tools"];
 
 /** Whether a tool has members that only vendors' own tools have. */
@@ -67,7 +67,7 @@ function foreignMember(tool: unknown): string | undefined {
   return Object.keys(tool).find((name) => !functionMembers.has(name));
 }
 
-/** Refuses tools that vendors run in ways of their own. */
+/** Refuses tools that only some vendors run. */
 function refuseForeignTools({ tools: offered }: JsonRecord): void {
   if (!Array.isArray(offered)) return;
   for (const [at, tool] of offered.entries()) {
@@ -76,7 +76,10 @@ function refuseForeignTools({ tools: offered }: JsonRecord): void {
   }
 }
 
-/** What the gateway decides by the body alone: a vendor that prefers `extra_body` would do something else. */
+/**
+ * Members that the gateway reads from the body alone. A vendor that prefers `extra_body` would act
+ * differently.
+ */
 const decisive = [
   ...["model", "models", "messages", "stream", "stream_options"],
   ...["max_tokens", "max_completion_tokens", "n", "best_of"],
@@ -84,7 +87,10 @@ const decisive = [
 
 const decisiveNames: ReadonlySet<string> = new Set([...decisive, ...guardedChatMembers]);
 
-/** Refuses what a vendor that takes the members of `extra_body` for members of the body must not be told there. */
+/**
+ * Refuses members that a vendor must not find in `extra_body`, because it treats them as members of
+ * the body.
+ */
 function checkExtra(extra: JsonRecord, use: FeatureUse): void {
   for (const name of Object.keys(extra)) {
     const meant = name.toLowerCase();
@@ -96,7 +102,7 @@ function checkExtra(extra: JsonRecord, use: FeatureUse): void {
     const path = `extra_body.${name}`;
     if (extra[name] != null) throw invalid(path, `"${path}" is not served: send "${name}" itself`);
   }
-  // Google's own: a cache is stored for whoever made it.
+  // A cache of Google belongs to its creator.
   const path = "extra_body.google.cached_content";
   if (recordAt(extra, "google")?.["cached_content"] != null)
     throw refuseStored(path, "leave it out");
@@ -121,7 +127,7 @@ function checkMembers(body: JsonRecord, use: FeatureUse): void {
   refuseForeignTools(body);
   checkSpeed(body, use);
   if (isRecord(body["extra_body"])) checkExtra(body["extra_body"], use);
-  // The style's usage does not tell which prompts were cached for longer.
+  // The style's usage does not show which prompts were cached for longer.
   for (const name of ["tools", "messages"]) checkCacheLife(body[name], name, ["5m"]);
   checkFiles(body["messages"], "messages");
 }

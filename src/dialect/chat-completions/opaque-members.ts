@@ -28,7 +28,7 @@ const messageMembers = [
   "reasoning_opaque",
 ] as const;
 
-/** Those members of a message that also show the reasoning's text. */
+/** Members of a message that also show the reasoning's text. */
 export const shownDetails = ["reasoning_details", "thinking_blocks"] as const;
 
 /** The texts of an entry of such a member, which come in pieces. */
@@ -74,9 +74,9 @@ export function detailsText(said: JsonRecord): string {
 
 /** Collects the members of a streamed message. */
 export class MessageMembers {
-  /** What was not taken yet. Lists are kept by their entries. */
+  /** Members that were not taken yet. Lists are stored by entry. */
   readonly #waiting = new Map<string, string | string[]>();
-  /** The names that deltas have told: a whole message repeats them. */
+  /** Names that deltas contained: a whole message repeats them. */
   readonly #told = new Set<string>();
 
   /** Adds the members of a delta or message. @param isRepeated whether it is a whole message behind deltas */
@@ -90,7 +90,7 @@ export class MessageMembers {
     }
   }
 
-  /** The members since the last call; empty if there is none. */
+  /** Returns the members since the last call; empty if there are none. */
   take(): OpaqueMembers {
     const members = [...this.#waiting].map(
       ([name, value]) => [name, Array.isArray(value) ? `[${value.join(",")}]` : value] as const,
@@ -100,7 +100,10 @@ export class MessageMembers {
   }
 }
 
-/** Adds entries to a list. One that goes on with the last entry is joined to it, as it would be in a whole message. */
+/**
+ * Adds entries to a list. An entry that continues the last one is joined to it, as in a whole
+ * message.
+ */
 function joined(before: readonly string[], more: readonly string[]): string[] {
   const all = [...before];
   for (const json of more) {
@@ -129,8 +132,8 @@ function joinedEntry(before: string, more: string): string | undefined {
 const mark = "members:";
 
 /**
- * The reasoning that carries members. @param callId that of their call; empty if they are the
- * message's own
+ * Returns the reasoning that carries members. @param callId ID of their call; empty if the members
+ * belong to the message
  */
 function carrierOf(callId: string, members: OpaqueMembers): Reasoning {
   const data = writeMembers([...members].map(([name, json]) => ({ name, json })));
@@ -148,7 +151,10 @@ function carrierOf(callId: string, members: OpaqueMembers): Reasoning {
   };
 }
 
-/** Adds the reasoning that carries members to a reply; nothing if there are none. @param nextPart gives its number */
+/**
+ * Adds the reasoning that carries members to a reply, if there are any. @param nextPart returns its
+ * number
+ */
 export function pushCarrier(
   nextPart: () => number,
   { callId, members }: { readonly callId: string; readonly members: OpaqueMembers },

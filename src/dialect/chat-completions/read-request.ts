@@ -23,7 +23,7 @@ import { type TurnRules, turnEdits } from "../turns/relayed-turns.ts";
 import { guardedChatMembers } from "./guard.ts";
 import { wireCallId } from "./wire.ts";
 
-/** What `true` begins with. */
+/** First byte of `true`. */
 const trueStart = 0x74;
 
 const names = [
@@ -57,7 +57,7 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
     throw invalid("modelKey", '"model" and "modelKey" name different models: send one of them');
   }
   requireMessages(bytes, members, hasAliases);
-  // Read in any case: a route that always streams refuses nonsense like the others.
+  // Always read: a route that always streams refuses invalid values like the others.
   const asksForStream = readBoolean(bytes, members, "stream");
   const stream = options.alwaysStream || asksForStream;
   const { forVendor, sizeFor } = vendorBodies(bytes, outline, (target) =>
@@ -90,7 +90,10 @@ function readChoices(bytes: Buffer, members: Members): number {
   return choices;
 }
 
-/** The larger limit, if both names are there: nobody knows which one a vendor goes by. */
+/**
+ * Returns the larger limit if both names are present, because vendors differ in which one they
+ * apply.
+ */
 function largest(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 }
@@ -165,7 +168,7 @@ function addModelEdits(
     const text = JSON.stringify(vendorModel);
     edits.push({ start: member.valueStart, end: member.valueEnd, text });
   }
-  // Both names are there: the vendor would refuse the one that it does not know.
+  // With both names, the vendor would refuse the unknown one.
   if (alias !== undefined) edits.push(removal(outline, alias));
 }
 
@@ -215,7 +218,9 @@ function addPromptEdit({ bytes, members }: ReadBody, edits: Edit[]): void {
   edits.push({ start: prompt.keyStart, end: prompt.valueEnd, text });
 }
 
-/** Streams if the route says so, and asks for usage in every stream: billing needs it. */
+/**
+ * Streams if the route requires it, and requests usage in every stream, because billing needs it.
+ */
 function addStreamEdits({ bytes, outline, members, stream }: ReadBody, edits: Edit[]): void {
   if (!stream) return;
   let added = "";

@@ -1,6 +1,6 @@
 /**
- * Reasoning in chat completions. OpenAI itself has none; compatible vendors show it, and some need it back with the tool
- * calls that it led to.
+ * Reasoning in chat completions. OpenAI has none in this style; compatible vendors show it, and
+ * some require it back with its tool calls.
  */
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
@@ -18,8 +18,10 @@ export const reasoningMembers = ["reasoning_content", "reasoning"] as const;
 /** The member with the signature of reasoning, in requests of clients that keep it themselves. */
 export const signatureMember = "reasoning_signature";
 
-/** What marks reasoning as this style's own: no vendor of another style gets it, and those of this one get
- * it under the same name. */
+/**
+ * Marks reasoning as specific to this style: vendors of other styles do not get it, and vendors of
+ * this style get it under the same name.
+ */
 export function sealOf(member: string): ReasoningSeal {
   return create(ReasoningSealSchema, { dialect: Dialect.CHAT_COMPLETIONS, signature: member });
 }
@@ -27,11 +29,11 @@ export function sealOf(member: string): ReasoningSeal {
 /** Reasoning as a vendor shows it. */
 interface ShownReasoning {
   readonly text: string;
-  /** The member that it stood under. */
+  /** The member that contained it. */
   readonly member: string;
 }
 
-/** The reasoning in a message or delta; `undefined` if it has none. */
+/** Reads the reasoning of a message or delta; undefined if it has none. */
 export function readReasoning(said: JsonRecord): ShownReasoning | undefined {
   for (const member of reasoningMembers) {
     const text = textAt(said, member);

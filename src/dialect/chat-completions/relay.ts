@@ -134,7 +134,7 @@ export class ChatStreamRelay implements StreamRelay {
       at = this.#replaceRun(this.#matching(source, place.end, textBytesMax), place.end);
     } while (!this.failed && !this.done);
     const passed = this.#splicer.apply(source, at);
-    // What stands behind the terminal event is dropped.
+    // Bytes after the terminal event are dropped.
     this.#splitter.finish(this.done ? source.length : at, passed);
     return passed;
   }
@@ -369,7 +369,7 @@ function readUsage(source: Buffer, scan: ChunkScan, { start, end }: Span): Usage
   return decodeUsage(parseRecord(source.toString("utf8", usageStart, usageEnd)));
 }
 
-/** The service tier of a chunk, in the vendor's word; empty if there is none. */
+/** Returns the service tier of a chunk, in the vendor's word; empty if there is none. */
 function serviceTierOf(source: Buffer, { tierStart, tierEnd }: ChunkScan): string {
   if (tierStart < 0 || source[tierStart] !== 0x22) return "";
   return source.toString("utf8", tierStart + 1, tierEnd - 1);
@@ -380,7 +380,10 @@ function withTier(usage: Usage, tier: string): Usage {
   return usage;
 }
 
-/** What one pass found. Offsets are into the scanned buffer; -1: not there. One object is reused. */
+/**
+ * Result of scanning one chunk. Offsets refer to the scanned buffer; -1 if absent. One object is
+ * reused.
+ */
 class ChunkScan {
   modelStart = -1;
   modelEnd = -1;
@@ -398,16 +401,16 @@ class ChunkScan {
   tierEnd = -1;
   /** Whether `choices` is an empty array. */
   choicesEmpty = false;
-  /** How many choices say why they finished. An empty reason is none. */
+  /** Number of choices with a finish reason. An empty reason does not count. */
   finishes = 0;
-  /** The reason that reports a failure; empty if there is none. */
+  /** The reason if it reports a failure; empty otherwise. */
   failure = "";
   /** Whether the whole object is an error. */
   isError = false;
   /** Bytes of text in deltas and messages: string values at any depth below them, but for the role. */
   textBytes = 0;
 
-  /** How many strings that text is spread over, and where the last one's text stands. */
+  /** Number of strings with text, and the position of the last one. */
   texts = 0;
   textStart = -1;
   textEnd = -1;

@@ -6,7 +6,7 @@ import type { RelayOptions } from "../dialect.ts";
 import { countAt, type JsonRecord, parseRecord, recordsAt } from "../../wire/json/value.ts";
 import { encodeUsage } from "./usage.ts";
 
-/** How far a choice is. */
+/** State of a choice. */
 type Progress = "begun" | "finished";
 
 /** Takes note of the choices of a stream. Of the usual one choice it keeps the first chunk, nothing else. */
@@ -26,13 +26,16 @@ export class RelayedChoices {
     return this.#first !== undefined;
   }
 
-  /** A chunk passes: its JSON stands from `start` to `end`. */
+  /** Records a relayed chunk, whose JSON spans `start` to `end`. */
   pass(source: Buffer, start: number, end: number): void {
     this.#first ??= source.toString("utf8", start, end);
     if (this.#options.choices > 1) this.#note(source.toString("utf8", start, end));
   }
 
-  /** The chunks that finish every open choice, usage if the client wants it, and the end. */
+  /**
+   * Returns the chunks that finish every open choice, usage if the client requested it, and the
+   * end.
+   */
   stop(usage: Usage | undefined): string {
     const { hideUsage } = this.#options;
     const head = this.#head();
@@ -69,7 +72,7 @@ export class RelayedChoices {
     return hasBegun ? {} : { role: "assistant", content: "" };
   }
 
-  /** What all chunks of the stream have in common. */
+  /** Members that all chunks of the stream share. */
   #head(): JsonRecord {
     const { publicModel } = this.#options;
     const first = parseRecord(this.#first ?? "") ?? { object: "chat.completion.chunk" };

@@ -25,11 +25,14 @@ export class RepeatedInputs {
   readonly #calls = new Map<string, RelayedCall>();
 
   /**
-   * Reads a chunk. @param json its text @returns the text without the repetition; undefined if it
-   * has none
+   * Reads a chunk. @param json its text @returns the text without the repetition; undefined if
+   * there is no repetition
    */
   withoutRepeated(json: string): string | undefined {
-    /** Of each input of the chunk, in order, whether it repeats that of its call: two calls may have equal ones. */
+    /**
+     * For each input of the chunk, in order, whether it repeats the input of its call: two calls
+     * may have equal ones.
+     */
     const marks = new Map<string, boolean[]>();
     let hasRepeated = false;
     const chunk = parseRecord(json) ?? {};

@@ -1,4 +1,7 @@
-/** Only this style's streams have to be told which delta belongs to which call: their indexes and ids cannot be relied on. */
+/**
+ * Assigns deltas to calls, which only this style needs: its vendors' indexes and IDs are
+ * unreliable.
+ */
 import { ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { partDelta, partEnd, partStart } from "../generate-events.ts";
@@ -17,7 +20,7 @@ interface OpenCall {
   /** The vendor's id; empty if it has sent none. */
   vendorId: string;
   name: string;
-  /** How many calls of the reply came before it. */
+  /** Number of earlier calls in the reply. */
   readonly place: number;
   /** Undefined until the name is known: clients cannot use a call without one. */
   partIndex: number | undefined;
@@ -26,14 +29,14 @@ interface OpenCall {
   hasMembers: boolean;
 }
 
-/** What a delta says of a call. */
+/** Members of a delta about a call. */
 interface CallDelta {
   readonly id: string;
   readonly name: string;
   readonly input: string;
   readonly index: number | undefined;
   readonly isCustom: boolean;
-  /** What must return with the call. */
+  /** Members that must return with the call. */
   readonly members: OpaqueMembers;
 }
 
@@ -50,7 +53,7 @@ export class CallReader {
     this.#nextPart = nextPart;
   }
 
-  /** How many calls there were. */
+  /** Number of calls so far. */
   get count(): number {
     return this.#all.filter(({ partIndex }) => partIndex !== undefined).length;
   }
@@ -69,7 +72,7 @@ export class CallReader {
     this.#send(call, events);
   }
 
-  /** Takes all calls of a whole message: adds what no delta has told. */
+  /** Reads all calls of a whole message and adds what was missing in the deltas. */
   whole(wires: readonly JsonRecord[], source: JsonSource, events: GenerateEvent[]): void {
     const told = new Set(this.#all);
     for (const [at, wire] of wires.entries()) {
@@ -93,8 +96,8 @@ export class CallReader {
   }
 
   /**
-   * A known id always belongs to its call. A new id, or another name, begins a call. A delta with neither goes on with
-   * the call of its index, else with the last one.
+   * Finds the call of a delta. A known ID always identifies its call. A new ID, or another name,
+   * begins a call. A delta with neither continues the call of its index, else the last one.
    */
   #find(delta: CallDelta): OpenCall | undefined {
     const { id, name, index } = delta;
@@ -177,7 +180,7 @@ function findTold(told: ReadonlySet<OpenCall>, at: number, { id, name }: CallDel
   return sameId ?? calls.find((call) => call.place === at && ["", name].includes(call.name));
 }
 
-/** Whether a delta with a new id, or with a name, goes on with the call that its place suggests. */
+/** Whether a delta with a new ID or a name continues the call that its position suggests. */
 function goesOn(call: OpenCall, { id, name, input }: CallDelta): boolean {
   const isOtherId = id !== "" && call.vendorId !== "";
   if (call.name === "") return !isOtherId;

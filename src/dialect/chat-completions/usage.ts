@@ -23,9 +23,9 @@ export function chunkUsage(chunk: JsonRecord): Usage | undefined {
 }
 
 /**
- * The vendor's figures; `undefined` if the two totals are not whole numbers from 0 on.
+ * Reads the vendor's figures; undefined unless both totals are whole numbers of at least 0.
  *
- * @param serviceTier the vendor's word beside them. Default: none
+ * @param serviceTier the vendor's word next to them. Default: none
  */
 export function decodeUsage(
   wire: JsonRecord | undefined,
@@ -36,8 +36,8 @@ export function decodeUsage(
   const made = recordAt(wire, "completion_tokens_details");
   const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = wire;
   const beside = researchTokens(wire);
-  // Moonshot and Z.AI have it beside the details, DeepSeek under a name of its own, proxies of Anthropic under
-  // Anthropic's.
+  // Moonshot and Z.AI report it next to the details, DeepSeek under its own name, proxies of
+  // Anthropic under Anthropic's name.
   const cached = firstCount(
     read?.["cached_tokens"],
     read?.["cache_read_input_tokens"],
@@ -94,7 +94,7 @@ const knownMembers = {
   ...knownNames("claude_cache_creation_5_m_tokens", "claude_cache_creation_1_h_tokens"),
   ...knownNames("reasoning_tokens", "thinking_tokens", "citation_tokens"),
   ...knownNames("num_search_queries", "num_sources_used"),
-  // What OpenRouter, xAI, Azure and Google add about the call, beside what it consumed.
+  // Figures of OpenRouter, xAI, Azure and Google about the call that are not consumption.
   ...knownNames("cost_in_usd_ticks", "latency_checkpoint", "extra_properties"),
   server_tool_use: knownNames("web_search_requests"),
   prompt_tokens_details: {
@@ -112,9 +112,9 @@ const knownMembers = {
 };
 
 /**
- * What Perplexity's research counts beside input and output, and bills: the sources that it read
- * and the reasoning about them. Undefined if it is no research. Elsewhere, `reasoning_tokens` at
- * this place are part of the output.
+ * Reads what Perplexity's research bills in addition to input and output: the sources that it read
+ * and the reasoning about them. Undefined for other replies, in which `reasoning_tokens` at this
+ * position are part of the output.
  */
 function researchTokens({ citation_tokens: cited, reasoning_tokens: reasoning }: JsonRecord) {
   return cited == null ? undefined : { cited, reasoning };

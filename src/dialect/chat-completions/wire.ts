@@ -61,7 +61,7 @@ export class LostMembers {
   }
 }
 
-/** The text in a message or delta; empty if it has none. */
+/** Returns the text of a message or delta; empty if it has none. */
 export function readText(said: JsonRecord): string {
   const { content } = said;
   if (typeof content === "string") return content;
@@ -75,7 +75,10 @@ export function joinTexts(parts: readonly JsonRecord[]): string {
     .join("");
 }
 
-/** The calls of a delta or message. Members that are present but empty are none, and a legacy call beside others repeats them. */
+/**
+ * Returns the calls of a delta or message. Present but empty members do not count, and a legacy
+ * call next to others repeats them.
+ */
 export function callsIn(said: JsonRecord): readonly JsonRecord[] {
   const calls = recordsAt(said, "tool_calls").filter(saysCall);
   const legacy = recordAt(said, "function_call");
@@ -83,7 +86,10 @@ export function callsIn(said: JsonRecord): readonly JsonRecord[] {
   return calls.length > 0 ? calls : only;
 }
 
-/** What a call says of its tool, and whether that is a custom tool. A form that is present but empty is absent. */
+/**
+ * Reads a call's tool, and whether it is a custom tool. A form that is present but empty counts as
+ * absent.
+ */
 export function calledTool(wire: JsonRecord): { called: JsonRecord; isCustom: boolean } {
   const custom = recordAt(wire, "custom") ?? {};
   const called = recordAt(wire, "function") ?? {};

@@ -1,4 +1,4 @@
-/** Refuses betas that a vendor may bill and that the gateway does not know (R-TXT-13). Pure. */
+/** Refuses betas that a vendor may bill and that are unknown to the gateway (R-TXT-13). Pure. */
 import { invalid } from "../../core/validation.ts";
 import { type FeatureUnit, refuseUnpriced } from "./billed-features.ts";
 
@@ -10,11 +10,11 @@ export interface Betas {
   readonly known: Readonly<Record<string, "free" | "refused" | FeatureUnit>>;
 }
 
-/** What the operator allows. */
+/** Betas that the operator allows. */
 export interface BetaRules {
   /** Whether values that are not known are refused or pass. Default: refused. */
   readonly unknownBetas?: "refuse" | "pass" | undefined;
-  /** Whether the model has a price. Default: it has none. */
+  /** Whether the model has a price. Default: no. */
   readonly hasPrice?: ((unit: FeatureUnit) => boolean) | undefined;
 }
 

@@ -1,8 +1,8 @@
 /**
- * What vendors bill beyond a model's token prices (R-TXT-10): tools that they run themselves,
- * audio, and longer caching. It is served if the model has its price, and refused elsewhere. Only
- * tools that are known to be free pass without a price, so that a vendor's next tool is refused
- * too. Pure.
+ * Features that vendors bill beyond a model's token prices (R-TXT-10): tools that they run, audio,
+ * and longer caching. A feature is served if the model has its price, and refused otherwise. Only
+ * tools that are certainly free pass without a price, so that a vendor's next tool is refused too.
+ * Pure.
  */
 import type { ServiceTier } from "../../core/service-tiers.ts";
 import { toolCallsDefault, toolInputTokens } from "../../core/limits.ts";
@@ -34,33 +34,33 @@ const toolMembers = {
   "tools.file_search": "fileSearches",
 } as const;
 
-/** Calls of the tools that vendors run. Absent if there is none. */
+/** Calls of the vendor's tools. Absent if there are none. */
 export type ToolCalls = {
   readonly [Unit in ToolUnit as (typeof toolMembers)[Unit]]?: number | undefined;
 };
 
-/** What a request asks for beyond text, and the most that it can be charged for. */
+/** Requested features beyond text, and the maximum that can be charged for them. */
 export interface BilledFeatures extends ToolCalls {
   readonly hasAudioInput: boolean;
   readonly hasAudioOutput: boolean;
   readonly hasImageOutput: boolean;
-  /** The service tiers that it may be served at, beside the usual one. */
+  /** Service tiers at which it may be served, besides the usual one. */
   readonly serviceTiers?: readonly ServiceTier[] | undefined;
   /** The most tokens of what tools find, which the model reads as input. */
   readonly toolInputTokens: number;
   /** The calls that count where the vendor does not report any. */
   readonly unreported: ToolCalls;
-  /** Edits of the body that tell the vendor its limits, in any order. */
+  /** Edits of the body that set the vendor's limits, in any order. */
   readonly edits: readonly Edit[];
 }
 
 /** The facts that decide which features a request may use. */
 export interface FeatureRules {
-  /** Whether the call's price has a unit that is refused without one. Default: none. */
+  /** Whether the call's price has a unit that is refused without one. Default: no. */
   readonly hasPrice?: ((unit: FeatureUnit) => boolean) | undefined;
   /** The most calls of a tool if the request sets no limit. Default: `toolCallsDefault`. */
   readonly maxToolCalls?: number | undefined;
-  /** Stores of files at the vendor that all callers of the model may search. Default: none. */
+  /** File stores at the vendor that all callers of the model may search. Default: none. */
   readonly fileStores?: readonly string[] | undefined;
 }
 
@@ -106,9 +106,9 @@ export class FeatureUse {
   }
 
   /**
-   * Uses a tool that the vendor runs.
+   * Registers a tool that the vendor runs.
    *
-   * @param max the most calls. Default: {@link maxToolCalls}
+   * @param max maximum number of calls. Default: {@link maxToolCalls}
    * @throws GatewayError INVALID_REQUEST if the model has no price for it
    */
   useTool(unit: ToolUnit, use: ToolUse): void {
@@ -132,7 +132,7 @@ export class FeatureUse {
     this.#unreported[toolMembers[unit]] = calls;
   }
 
-  /** Adds an edit that tells the vendor a limit. */
+  /** Adds an edit that sets a limit of the vendor. */
   edit(edit: Edit): void {
     this.#edits.push(edit);
   }
@@ -155,7 +155,7 @@ export class FeatureUse {
 
 /** The use of a tool. */
 interface ToolUse {
-  /** The member that asks for it. */
+  /** The member that requests it. */
   readonly path: string;
   /** The tool in words. */
   readonly asked: string;
@@ -164,7 +164,10 @@ interface ToolUse {
   readonly foundTokens?: number | undefined;
 }
 
-/** The limit of calls that a request sets. @returns `undefined`: none @throws GatewayError INVALID_REQUEST */
+/**
+ * Reads the limit of calls that a request sets. @returns undefined if there is none @throws
+ * GatewayError INVALID_REQUEST
+ */
 export function readCallLimit(value: unknown, path: string): number | undefined {
   if (value == null) return undefined;
   if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value < 2 ** 31) {
@@ -179,7 +182,7 @@ export interface ToolRules {
   readonly free: readonly string[];
   /** Types of tools that the vendor bills by the call, with the unit that prices them. */
   readonly billed: readonly (readonly [type: RegExp, unit: ToolUnit])[];
-  /** Types that are known, and refused like unknown ones. */
+  /** Known types that are refused like unknown ones. */
   readonly refused: readonly string[];
 }
 
@@ -205,8 +208,9 @@ export type ToolTypeCheck = (tool: JsonRecord, path: string, use: FeatureUse) =>
 /**
  * Creates the check of a tool's type.
  *
- * @param limitOf reads the most calls of a tool. Default: the request sets no limit
- * @param foundTokensOf reads the most tokens that a call of a tool finds. Default: as of any tool
+ * @param limitOf reads the maximum number of calls of a tool. Default: the request sets no limit
+ * @param foundTokensOf reads the maximum number of tokens that one call finds. Default: the same as
+ * for any tool
  * @throws GatewayError INVALID_REQUEST for a tool that is neither free nor priced
  */
 export function toolTypeCheck(
@@ -230,7 +234,10 @@ export function toolTypeCheck(
   };
 }
 
-/** Types of JSON Schema, of cache hints and of the formats of free text: they stand in tools, and are none. */
+/**
+ * Types of JSON Schema, of cache hints and of formats of free text: they occur inside tools, but
+ * are not tools.
+ */
 const otherTypes =
   "object|string|number|integer|boolean|array|null|ephemeral|text|grammar" as const;
 
@@ -285,8 +292,10 @@ const switchesOfVendors: readonly (readonly [string, ToolUnit])[] = [
   ["enable_code_interpreter", "tools.code_execution"],
 ];
 
-/** Members with which such vendors run tools or models of their own, use settings that they have stored, or answer later,
- * at an address that the gateway does not have. */
+/**
+ * Members with which such vendors run their own tools or models, apply stored settings, or answer
+ * later at an address unknown to the gateway.
+ */
 const foreign = ["agent_id", "compound_custom", "mcp_servers", "deferred", "preset"] as const;
 
 /** The members of bodies that {@link checkVendorMembers} reads. */
@@ -296,9 +305,10 @@ export const vendorMembers: readonly string[] = [
 ];
 
 /**
- * Checks the members that only some vendors of a style know: many vendors speak each style.
+ * Checks the members that only some vendors of a style support, because many vendors speak each
+ * style.
  *
- * @throws GatewayError INVALID_REQUEST for a service without a price, and for what no unit can price
+ * @throws GatewayError INVALID_REQUEST for a service without a price, or without a unit to price it
  */
 export function checkVendorMembers(body: JsonRecord, use: FeatureUse): void {
   checkSwitches(body, switchesOfVendors, use);
@@ -356,6 +366,6 @@ export function checkCacheLife(value: unknown, path: string, covered: readonly u
     throw refuseUnpriced(where, "a longer cache", "cache_write_1h");
   }
   checkCacheLife(value["content"], path === "" ? "content" : `${path}.content`, covered);
-  // A document may consist of content of its own.
+  // A document may contain nested content.
   checkCacheLife(value["source"], path === "" ? "source" : `${path}.source`, covered);
 }

@@ -8,7 +8,7 @@ import { ObjectScan, openBrace, skipSpace, type Span } from "../../wire/json/sca
 import { Splicer } from "../../wire/json/splice.ts";
 import { type EventPlace, EventSplitter } from "../../wire/sse/event-stream.ts";
 
-/** Where the events of a style carry the usage of the whole reply. */
+/** Position of the whole reply's usage in the events of a style. */
 export interface UsageEvents {
   /** The `type` of such events. Empty if events have no types, and any may carry it. */
   readonly types: readonly string[];
@@ -34,7 +34,7 @@ export class CostStream {
   #held: Buffer[] = [];
   /** Bytes of {@link #held} behind its first piece. */
   #heldBytes = 0;
-  /** Where the usage stands in the first of them. */
+  /** Span of the usage in the first of them. */
   #usage: Span = { start: 0, end: 0 };
 
   constructor(events: UsageEvents) {
@@ -53,8 +53,8 @@ export class CostStream {
   }
 
   /**
-   * What is still held back; empty if there is nothing. @param cost `undefined`: not known, the
-   * event stays as it is
+   * Returns the held-back rest; empty if there is nothing. @param cost undefined if unknown: the
+   * event then stays unchanged
    */
   rest(cost: string | undefined): Buffer {
     const [first, ...others] = this.#held;

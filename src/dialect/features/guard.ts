@@ -1,7 +1,7 @@
 /**
- * Refuses requests that must not use the operator's key: those for another model than the one that is allowed and
- * priced, and those that name objects stored for somebody at the vendor. It checks the final body, so that no route
- * can bypass it. Pure.
+ * Refuses requests that must not use the operator's key: requests for another model than the
+ * allowed and priced one, and requests that name objects stored for other customers at the vendor.
+ * It checks the final body, so that no route can bypass it. Pure.
  */
 import { asBuffer } from "../../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -26,7 +26,7 @@ export interface GuardOptions extends FeatureRules {
    * The vendor's configured URL, if stored objects may lie. Absent means only its well-known hosts.
    */
   readonly vendorUrl?: string | undefined;
-  /** The buckets of files that all callers of the vendor may name. Absent if there is none. */
+  /** File buckets that all callers of the vendor may name. Absent if there are none. */
   readonly fileBuckets?: readonly string[] | undefined;
   /** The outline of the body, if known. Absent if the body is searched. */
   readonly outline?: Outline;
@@ -35,7 +35,7 @@ export interface GuardOptions extends FeatureRules {
 /**
  * Checks a body.
  *
- * @returns what it asks for beyond text; undefined if there is nothing
+ * @returns requested features beyond text; undefined if there are none
  * @throws GatewayError INVALID_REQUEST, naming the member at fault
  */
 export type Guard = (body: Uint8Array, options: GuardOptions) => BilledFeatures | undefined;
@@ -166,7 +166,9 @@ export function refuseHigherPrice(path: string, instead: string): GatewayError {
   );
 }
 
-/** Vendors' names of tiers that cost the model's price or less, unless a tier has a price of its own. */
+/**
+ * Vendors' names of tiers that cost at most the model's price, unless a tier has a separate price.
+ */
 const coveredTiers: ReadonlySet<unknown> = new Set([
   undefined,
   null,
@@ -183,10 +185,10 @@ const coveredTiers: ReadonlySet<unknown> = new Set([
 const autoTiers = ["flex", "priority", "fast", "ultrafast"] as const;
 
 /**
- * Refuses tiers with a higher price than the model has for them, and unknown ones.
+ * Refuses unknown tiers, and tiers more expensive than the model's price for them.
  *
  * @param use Default: the call is charged by the price of the usual tier
- * @param auto the tiers that the vendor chooses from, beside the usual one. Default: OpenAI's
+ * @param auto tiers from which the vendor chooses, besides the usual one. Default: OpenAI's
  */
 export function checkServiceTier(
   tier: unknown,
@@ -220,7 +222,7 @@ export function checkSpeed({ speed, inference_geo: place }: JsonRecord, use: Fea
   }
 }
 
-/** How tools are checked. */
+/** Rules for tools. */
 export interface ToolCheck {
   readonly checkType: ToolTypeCheck;
   readonly use: FeatureUse;
@@ -316,7 +318,7 @@ export function checkFiles(value: unknown, path: string, type = ""): void {
   if (value["file_id"] != null && fileTypes.has(own)) {
     throw refuseStored(`${path}.file_id`, "send the file itself, or its address");
   }
-  // In chat completions the file object has no type of its own.
+  // In chat completions the file object has no type.
   for (const name of holders) {
     checkFiles(value[name], `${path}.${name}`, name === "file" ? "file" : "");
   }

@@ -1,6 +1,7 @@
 /**
- * What a name of a style can cost (R-TXT-13): the names of members, blocks, tools, betas, headers and figures of usage.
- * Each style lists its own in `members.ts`. A test compares the lists with the official SDKs' types. Pure.
+ * Price classes of a style's names (R-TXT-13): members, blocks, tools, betas, headers and figures
+ * of usage. Each style lists its names in `members.ts`. A test compares the lists with the official
+ * SDKs' types. Pure.
  */
 import type { FeatureUnit } from "./billed-features.ts";
 

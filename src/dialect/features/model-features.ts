@@ -1,4 +1,7 @@
-/** What a model can do beside its type, in the words of the contract's `Model.features`, in their order there. */
+/**
+ * Features of a model besides its type, in the words of the contract's `Model.features`, in their
+ * order there.
+ */
 export const modelFeatures = [
   "reasoning",
   "audio_input",

@@ -1,10 +1,10 @@
 /**
- * The members of a usage that are known. A figure that is not may be something that the vendor bills beside the rest: it
- * raises an alarm (R-TXT-13). Pure.
+ * Known members of a usage. An unknown figure may be billed by the vendor in addition, so it raises
+ * an alarm (R-TXT-13). Pure.
  */
 import { isRecord, type JsonRecord } from "../../wire/json/value.ts";
 
-/** The known members of an object; those of objects in it have a list of their own. `true`: whatever it contains. */
+/** Known members of an object. Nested objects have a separate list; `true` accepts any content. */
 export interface KnownMembers {
   readonly [name: string]: true | KnownMembers;
 }

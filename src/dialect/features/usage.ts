@@ -1,9 +1,9 @@
-/** What vendors report as consumed, checked before anybody is charged for it. */
+/** Validates usage that vendors report before it is charged. */
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
 
 const usageType = UsageSchema.typeName;
 
-/** Figures as a vendor tells them, of any type. Those of details may be absent. */
+/** Figures as vendors send them, of any type. Details may be absent. */
 export interface ReportedUsage {
   /** Tokens read, cached and written ones included. */
   readonly input: unknown;
@@ -15,13 +15,13 @@ export interface ReportedUsage {
   readonly hourWritten?: unknown;
   /** The ones kept for twelve hours. Default 0. */
   readonly halfDayWritten?: unknown;
-  /** Of the tokens read, those of audio. Default 0. */
+  /** Audio tokens of the input. Default 0. */
   readonly heard?: unknown;
-  /** Of the tokens produced, those of audio. Default 0. */
+  /** Audio tokens of the output. Default 0. */
   readonly spoken?: unknown;
-  /** Of the tokens produced, those of images. Default 0. */
+  /** Image tokens of the output. Default 0. */
   readonly drawn?: unknown;
-  /** Of the tokens produced, those of a rejected prediction. Default 0. */
+  /** Output tokens of a rejected prediction. Default 0. */
   readonly rejected?: unknown;
   /** Calls of the vendor's tools. Default: none. */
   readonly webSearches?: unknown;
@@ -30,7 +30,7 @@ export interface ReportedUsage {
   readonly fileSearches?: unknown;
   /** The service tier, in the vendor's word. Default: not reported. */
   readonly serviceTier?: unknown;
-  /** The names of figures that are not known. Default: none. */
+  /** Names of unknown figures. Default: none. */
   readonly unknown?: string | undefined;
 }
 
@@ -106,7 +106,7 @@ const figures = [
   "fileSearches",
 ] as const satisfies readonly (keyof Usage)[];
 
-/** The totals of a report: of any type, as vendors tell them. */
+/** The totals of a report, of any type. */
 interface Totals {
   readonly input: unknown;
   readonly output: unknown;
@@ -119,7 +119,7 @@ interface Totals {
   readonly ofAnthropic: readonly unknown[];
 }
 
-/** Input and output with what the vendor counts beside them. */
+/** Input and output, with the tokens that the vendor counts separately. */
 interface WholeTotals {
   /** Of any type if the vendor's figure is no count. */
   readonly input: unknown;
@@ -129,9 +129,10 @@ interface WholeTotals {
 }
 
 /**
- * Adds to input and output what a vendor counts beside them. What the total has besides is output: reasoning of xAI and
- * of Gemini's compatible endpoint. It is cached input if it is exactly that. Proxies of Anthropic have that too, and
- * show it also by more cached tokens than input. A total below input and output is ignored.
+ * Adds tokens that a vendor counts separately to input and output. A surplus of the total counts as
+ * output: xAI and Gemini's compatible endpoint omit reasoning. A surplus equal to the cached input
+ * counts as input: proxies of Anthropic omit it there, and also report more cached tokens than
+ * input. A total below input and output is ignored.
  */
 export function wholeTotals(reported: Totals): WholeTotals {
   const { input, output, total, cached = 0, written = 0, ofAnthropic } = reported;
@@ -162,7 +163,7 @@ export function largestCount(...reported: readonly unknown[]): number | undefine
   return counts.length === 0 ? undefined : Math.max(...counts);
 }
 
-/** A count with one that a vendor reports beside it. Of any type if the first is no count. */
+/** Adds a count that a vendor reports separately. Of any type if the first value is not a count. */
 export function sumOfTokens(tokens: unknown, beside: unknown): unknown {
   const count = tokenCount(tokens);
   return count === undefined ? tokens : Math.min(count + (tokenCount(beside) ?? 0), tokensMax);

@@ -57,7 +57,7 @@ export class CitationReader {
   }
 }
 
-/** What was found on the web, on a map or in documents. */
+/** Whether a value is a source found on the web, on a map or in documents. */
 function isSource(value: unknown): value is JsonRecord {
   return isRecord(value) && textAt(value, "uri") !== "";
 }

@@ -32,12 +32,12 @@ export class ReplyReader {
   #finish: Finish | undefined;
   #isOver = false;
 
-  /** Whether an end or an error was told: nothing follows. */
+  /** Whether an end or an error was returned: nothing follows. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** What was reported so far. */
+  /** The usage reported so far. */
   get usage(): Usage | undefined {
     return this.#usage.usage;
   }
@@ -90,7 +90,7 @@ export class ReplyReader {
   #begin(chunk: JsonRecord, events: GenerateEvent[]): void {
     if (this.#id !== undefined) return;
     this.#id = textAt(chunk, "responseId");
-    // Without one, the ids of calls would be those of other replies.
+    // Without an ID, the IDs of calls would repeat those of other replies.
     this.#callSeed = this.#id || randomUUID();
     const { usage } = this;
     events.push(
@@ -110,17 +110,17 @@ export class ReplyReader {
 
 /** The chunk that a part is in. */
 interface PartContext {
-  /** Makes ids for calls that have none. */
+  /** Seed of the IDs of calls that have none. */
   readonly replyId: string;
   readonly source: JsonSource;
 }
 
-/** A part that goes on. */
+/** Kind of the open part. */
 type OpenPart = "text" | "reasoning" | "call";
 
 /** Reads the parts of one reply, in order. */
 class PartReader implements ReplyContents {
-  /** How many parts have begun. */
+  /** Number of parts so far. */
   #count = 0;
   #open: OpenPart | undefined;
   /** Whether the open call has its input. */
@@ -187,7 +187,10 @@ class PartReader implements ReplyContents {
     this.#delta({ case: "text", value: text }, events);
   }
 
-  /** The seal of a call or thought belongs to the reasoning before it; that of a text, to reasoning after it. */
+  /**
+   * A seal of a call or thought belongs to the reasoning before it; a seal of a text belongs to
+   * reasoning after it.
+   */
   #seal(signature: string, place: SealPlace, events: GenerateEvent[]): void {
     if (place === "content" && this.#open === "text") {
       this.#signatures.push(signature);
@@ -207,7 +210,7 @@ class PartReader implements ReplyContents {
     this.#open = kind;
   }
 
-  /** Ends the part that goes on. */
+  /** Ends the open part. */
   #close(events: GenerateEvent[]): void {
     const open = this.#open;
     if (open === undefined) return;
@@ -224,7 +227,7 @@ class PartReader implements ReplyContents {
     events.push(partDelta(this.#count - 1, delta));
   }
 
-  /** A call stays open: some vendors send its name and its arguments in parts of their own. */
+  /** A call stays open, because some vendors send its name and its arguments in separate parts. */
   #call(call: JsonRecord, { replyId, source }: PartContext, events: GenerateEvent[]): void {
     const name = textAt(call, "name");
     const args = recordAt(call, "args");
@@ -252,7 +255,7 @@ class PartReader implements ReplyContents {
     this.#hasInput = false;
   }
 
-  /** The vendor's id, unless it has none or gave it to an earlier call of the reply. */
+  /** Returns the vendor's ID, unless it is missing or was used by an earlier call of the reply. */
   #callId(given: string, replyId: string): string {
     const isNew = given !== "" && !this.#callIds.has(given);
     const id = isNew ? given : callId([replyId, this.#callIds.size]);

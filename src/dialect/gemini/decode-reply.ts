@@ -15,7 +15,7 @@ export function decodeGeminiReply(body: Buffer): Reply {
   return replyOf(events);
 }
 
-/** Implements {@link VendorCodec.splitChoices}. The usage of all candidates stands in each part. */
+/** Implements {@link VendorCodec.splitChoices}. Each part contains the usage of all candidates. */
 export function splitGeminiCandidates(body: Buffer): readonly Buffer[] {
   const { candidates } = parseReply(body);
   if (!Array.isArray(candidates) || candidates.length <= 1) return [body];

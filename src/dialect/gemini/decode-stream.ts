@@ -45,8 +45,11 @@ export class GeminiStreamDecoder implements StreamDecoder {
   }
 }
 
-/** Implements {@link VendorCodec.splitStream}: a chunk has any of the candidates. The first choice gets every chunk, for
- * its usage; each other one those from its first candidate on: a vendor may make fewer than were asked for. */
+/**
+ * Implements {@link VendorCodec.splitStream}: a chunk may contain any of the candidates. The first
+ * choice gets every chunk, for its usage. Each other choice gets the chunks from its first
+ * candidate on, because a vendor may generate fewer choices than requested.
+ */
 export class GeminiStreamSplitter implements StreamSplitter {
   readonly #data = new EventDataReader();
   readonly #begun: boolean[];

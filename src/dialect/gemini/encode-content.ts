@@ -145,7 +145,7 @@ class TurnWriter {
     });
   }
 
-  /** @param before earlier parts in the same content: some styles make each part a turn of its own */
+  /** @param before earlier parts in the same content: some styles make each part a separate turn */
   parts(turn: Turn, before: readonly GeminiPiece[]): GeminiPiece[] {
     const parts: GeminiPiece[] = [];
     for (const part of turn.parts) {
@@ -256,7 +256,7 @@ function opaquePart({ dialect, type, json }: OpaquePart): JsonText {
   throw invalid(undefined, `"${type}" is not supported by this model's vendor: leave it out`);
 }
 
-/** What writing a result needs beside it. */
+/** Context for writing a result. */
 interface ToolResultContext {
   readonly context: EncodeContext;
   /** The names of the calls so far, by id. */
@@ -296,7 +296,7 @@ function encodeToolResult(
   return [{ functionResponse }, ...behind];
 }
 
-/** The name that the result itself tells. */
+/** Returns the name that the result itself contains. */
 function ownName({ name, toolCallId }: ToolResult): string {
   if (name !== "") return geminiToolName({ name, namespace: "" });
   throw invalid(

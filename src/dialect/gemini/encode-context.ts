@@ -27,7 +27,7 @@ export class EncodeContext {
     this.#dropped.add(path);
   }
 
-  /** The extras to restore; those of another style are reported as dropped. */
+  /** Returns the extras to restore; extras of another style are reported as dropped. */
   extras(extras: readonly Extra[]): JsonRecord {
     if (this.#isOwn) {
       return Object.fromEntries(extras.map(({ name, json }) => [name, new JsonText(json)]));

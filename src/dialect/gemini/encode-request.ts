@@ -17,7 +17,7 @@ import { jsonBody, textsOf } from "../../wire/json/long-texts.ts";
 import { JsonText } from "../../wire/json/json-tree.ts";
 import { parseRecord } from "../../wire/json/value.ts";
 
-/** Implements {@link VendorCodec.encodeRequest}. The model and whether to stream are told by the address. */
+/** Implements {@link VendorCodec.encodeRequest}. Model and streaming are part of the address. */
 export function encodeGeminiRequest(generation: Generation, target: RequestTarget): EncodedRequest {
   const { conversation, extras } = generation;
   if (conversation === undefined)
@@ -145,7 +145,7 @@ function encodeReasoning(
 ): Pick<GenerationConfig, "thinkingConfig"> {
   const { thinking } = context.traits;
   if (thinking === undefined) {
-    // A model that does not think does what is asked for where that is not to think.
+    // A request not to think needs no setting for a model that does not think.
     if (!isOff(reasoning)) context.drop("reasoning");
     return {};
   }
@@ -154,7 +154,9 @@ function encodeReasoning(
   return Object.keys(config).length === 0 ? {} : { thinkingConfig: config };
 }
 
-/** Whether the thoughts are asked for: by a summary, or by the styles that show them unless told not to. */
+/**
+ * Whether the request asks for thoughts: by a summary, or in a style that shows them by default.
+ */
 function isShown({ mode, summary }: ReasoningOptions): boolean {
   if (summary !== "") return summary !== "omitted";
   return mode === ReasoningMode.ADAPTIVE || mode === ReasoningMode.BUDGET;
@@ -207,7 +209,7 @@ const budgets: ReadonlyMap<string, number> = new Map([
   ["max", 24_576],
 ]);
 
-/** The least that Gemini 2.5 Pro can be told to think, in tokens. */
+/** Minimum thinking budget of Gemini 2.5 Pro in tokens. */
 const proBudgetMin = 128;
 
 /** The model decides how much. */

@@ -18,7 +18,7 @@ import { type JsonRecord, parseRecord } from "../../wire/json/value.ts";
 import { toolNameFor } from "../tools/tool-names.ts";
 import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
 
-/** What Gemini calls a tool. */
+/** Names tools for Gemini. */
 export const geminiToolName = toolNameFor({ charsMax: 128, dots: true });
 
 /** A tool as the caller calls it, and as Gemini gets it. */
@@ -33,7 +33,7 @@ export function encodeTools(
   { tools, toolChoice, parallelToolCalls }: Conversation,
   context: EncodeContext,
 ): Pick<GeminiRequest, "tools" | "toolConfig"> {
-  // True is what Gemini does; it cannot be told not to.
+  // Gemini always allows parallel calls; no setting disables them.
   if (parallelToolCalls === false) context.drop("parallel_tool_calls");
   const functions: Declaration[] = [];
   const own: (JsonRecord | JsonText)[] = [];
@@ -72,7 +72,7 @@ function declare(tool: Tool, made: FunctionTool, context: EncodeContext): Declar
   return { called, name, wire };
 }
 
-/** Gemini knows functions only: one with a single text stands for a tool that takes free text. */
+/** Gemini supports only functions: a function with a single text replaces a tool with free text. */
 function declareCustom(tool: Tool, made: CustomTool, context: EncodeContext): Declaration {
   const { name: called, description, formatJson } = made;
   const type = formatJson === "" ? "text" : parseRecord(formatJson)?.["type"];
@@ -87,7 +87,7 @@ function declareCustom(tool: Tool, made: CustomTool, context: EncodeContext): De
   return { called, name, wire };
 }
 
-/** A tool of Gemini itself: of those of other vendors it has the search only. */
+/** Returns a built-in tool of Gemini. Of other vendors' built-in tools it has only the search. */
 function ownTool(tool: OpaquePart | undefined, context: EncodeContext): JsonRecord | JsonText {
   const search = tool && readWebSearch(tool);
   if (search !== undefined) return googleSearch(search, context);
@@ -109,7 +109,8 @@ function googleSearch(search: WebSearch, context: EncodeContext): JsonRecord {
 }
 
 /**
- * Whether the choice leaves only some of the tools. Gemini can be told so only if it must call one.
+ * Whether the choice allows only some of the tools. Gemini accepts such a list only if it must call
+ * one.
  */
 function isLimited(choice: ToolChoice | undefined): choice is ToolChoice {
   return choice !== undefined && choice.allowed.length > 0 && choice.mode === ToolChoiceMode.AUTO;

@@ -14,7 +14,7 @@ const failures: ReadonlySet<string> = new Set([
   "MISSING_THOUGHT_SIGNATURE",
 ]);
 
-/** The failure that a chunk tells; undefined if there is none. */
+/** Reads the failure of a chunk; undefined if there is none. */
 export function readFailure(chunk: JsonRecord, candidate: JsonRecord): ReplyError | undefined {
   const error = recordAt(chunk, "error");
   if (error !== undefined) return errorOf(error);
@@ -33,7 +33,7 @@ function errorOf(error: JsonRecord): ReplyError {
     case 401:
     case 402:
     case 403:
-      // About the operator's account: none of the caller's business.
+      // Concerns the operator's account, so the caller does not see it.
       return replyError(ErrorCode.SERVICE_UNAVAILABLE, "The model is temporarily out of service");
     case 429:
       return replyError(ErrorCode.RATE_LIMIT_EXCEEDED, message);

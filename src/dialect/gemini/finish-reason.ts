@@ -2,7 +2,7 @@
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 
-/** How a reply ended. */
+/** The end of a reply. */
 export interface Finish {
   readonly reason: StopReason;
   /** The vendor's explanation. Empty if there is none. */
@@ -25,9 +25,9 @@ const reasons: ReadonlyMap<string, StopReason> = new Map([
 ]);
 
 /**
- * How the chunk says that the reply ends: by its candidate, or by the prompt's refusal.
+ * Reads the end of the reply from a chunk: from its candidate, or from the refusal of the prompt.
  *
- * @returns `undefined`: it goes on
+ * @returns undefined if the reply continues
  */
 export function readFinish(chunk: JsonRecord, candidate: JsonRecord): Finish | undefined {
   const word = textAt(candidate, "finishReason");

@@ -31,8 +31,10 @@ function isFunctions(name: string): boolean {
   return name === "functionDeclarations" || name === "function_declarations";
 }
 
-/** Checks a body of Gemini's, which is always one of ours: callers know its members by other names, but for parts and
- * tools of Gemini's own, which pass whole. */
+/**
+ * Checks a body for Gemini. The gateway always writes it, because callers use other member names;
+ * only parts and tools specific to Gemini pass unchanged.
+ */
 export const guardGemini = guardOf(suspects, (body, { vendorUrl, fileBuckets = [] }, { use }) => {
   checkServiceTier(body["serviceTier"], use);
   const places = { vendorHost: hostOf(vendorUrl ?? ""), fileBuckets };
@@ -55,7 +57,7 @@ function checkFiles(value: unknown, places: FilePlaces): void {
   }
   if (!isRecord(value)) return;
   for (const [name, each] of Object.entries(value)) {
-    // What tools are called with, and answer, is their own.
+    // Inputs and outputs of tools are free content.
     if (name === "functionCall" || name === "response") continue;
     if (!uriNames.has(name)) checkFiles(each, places);
     else if (typeof each === "string" && isInBucket(each)) {
@@ -69,8 +71,10 @@ function checkFiles(value: unknown, places: FilePlaces): void {
 /** Google takes both spellings. */
 const uriNames: ReadonlySet<string> = new Set(["fileUri", "file_uri"]);
 
-/** Whether an address, as the URL standard reads it, leads to where everybody may look: no name of a file, no
- * other scheme, no place of the vendor's. */
+/**
+ * Whether an address, parsed by the URL standard, is public: not a file name, not another scheme,
+ * not an address of the vendor.
+ */
 function isPublic(uri: unknown, vendorHost: string | undefined): boolean {
   if (typeof uri !== "string" || !/^\s*https?:/i.test(uri)) return false;
   const host = hostOf(uri);
@@ -147,7 +151,7 @@ export function checkInteractionTools(tools: unknown): void {
   for (const [at, tool] of (Array.isArray(tools) ? tools : [tools]).entries()) {
     if (!isRecord(tool)) continue;
     const [name] = Object.keys(tool);
-    // Functions have a type here too. What has none names a tool as `generateContent` does.
+    // Functions have a type here too. A tool without a type is named as in `generateContent`.
     if (tool["type"] == null && name !== undefined) {
       throw refuseUnknown(`tools[${at}]`, `the tool "${name.slice(0, 64)}"`);
     }

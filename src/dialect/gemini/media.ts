@@ -6,7 +6,8 @@ import type { EncodeContext } from "./encode-context.ts";
 import type { GeminiBlob, GeminiPart } from "./wire.ts";
 
 /**
- * MIME types by file extension: Gemini wants one with all bytes, and with addresses if it is known.
+ * MIME types by file extension. Gemini requires one for all bytes, and for addresses if it is
+ * known.
  */
 const mimeTypes: ReadonlyMap<string, string> = new Map([
   ["png", "image/png"],
@@ -74,7 +75,7 @@ function mimeDefault({ type }: MediaPart): string | undefined {
   return type === MediaType.DOCUMENT ? "application/pdf" : undefined;
 }
 
-/** What may help and has no place here. */
+/** Reports hints that Gemini has no member for. */
 function noteHints(media: MediaPart, context: EncodeContext): void {
   const { detail, filename, title, context: about, citations } = media;
   if (detail !== "" && detail !== "auto") context.drop("detail");

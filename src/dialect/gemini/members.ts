@@ -104,7 +104,7 @@ export const geminiTools = {
   ],
 } as const satisfies ToolRules;
 
-/** The figures of a usage. Those of audio and images have their modality beside them. */
+/** Figures of a usage. Figures of audio and images state their modality. */
 export const geminiUsage = {
   ...classed(
     "free",

@@ -1,6 +1,6 @@
 /** Differences between Gemini series, derived from the model name. */
 
-/** How a model's series differs, by its name. */
+/** Differences of a model's series, by its name. */
 export interface ModelTraits {
   /**
    * Whether it takes a thinking level (from Gemini 3 on) or a budget (2.5); undefined if neither.
@@ -15,8 +15,8 @@ export interface ModelTraits {
 }
 
 /**
- * Reads the series from the model's name. Names without one (`gemini-flash-latest`, a tuned model)
- * are taken for the newest if they say so, else for 2.5.
+ * Reads the series from the model's name. Names without a series (`gemini-flash-latest`, a tuned
+ * model) count as the newest if they contain `latest`, else as 2.5.
  */
 export function traitsOf(model: string): ModelTraits {
   const [, major, minor = "0"] = /gemini-(\d+)(?:\.(\d+))?/.exec(model) ?? [];

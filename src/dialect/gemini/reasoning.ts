@@ -1,6 +1,7 @@
 /**
- * Thought signatures. Gemini wants each signature back where it stood. Other styles attach a seal to reasoning only;
- * Gemini may attach one to any part, so our seal names the place. Google's signatures are base64 and contain no dot.
+ * Thought signatures. Gemini requires each signature back at its original position. Other styles
+ * attach a seal to reasoning only; Gemini may attach one to any part, so our seal contains the
+ * position. Google's signatures are base64 and contain no dot.
  */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { ReasoningSeal } from "../../../gen/uas/inference/v1/conversation_pb.ts";
@@ -21,7 +22,7 @@ export function sealOf(signature: string, place: SealPlace): ReasoningSeal {
   };
 }
 
-/** What {@link sealOf} made a seal of. */
+/** Reads back a seal of {@link sealOf}. */
 export function openPlace({ signature }: ReasoningSeal): {
   readonly signature: string;
   readonly place: SealPlace;

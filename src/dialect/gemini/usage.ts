@@ -37,14 +37,14 @@ export class UsageReader {
   #tier = "";
   #usage: Usage | undefined;
 
-  /** What was reported so far; `undefined` until the input was. */
+  /** The usage reported so far; undefined until the input was reported. */
   get usage(): Usage | undefined {
     return this.#usage;
   }
 
   /**
-   * Reads a chunk, whose counts are those of the whole reply so far. Some vendors leave counts out of later chunks, or
-   * write 0: a count never falls.
+   * Reads a chunk, whose counts cover the whole reply so far. Some vendors omit counts in later
+   * chunks, or write 0, so a count never decreases.
    *
    * @param tools the calls of tools so far. Default: none
    */
@@ -77,8 +77,9 @@ export function readUsage(reply: JsonRecord): Usage | undefined {
 }
 
 /**
- * What Gemini's own tools brought in is input. Thoughts are output, which the count of the candidates leaves out. Some
- * models think without a count of their thoughts: then what the total has besides the other counts is thoughts.
+ * Tokens from Gemini's own tools count as input. Thoughts count as output, although the candidates'
+ * count omits them. Some models think without a count of their thoughts: the surplus of the total
+ * then counts as thoughts.
  */
 function usageOf(counts: JsonRecord, tools: ToolCalls | undefined): Usage | undefined {
   const prompt = protoCountAt(counts, "promptTokenCount");
@@ -110,7 +111,7 @@ function usageOf(counts: JsonRecord, tools: ToolCalls | undefined): Usage | unde
   return usage;
 }
 
-/** The tokens of one modality among those of a list. */
+/** Returns the tokens of one modality in a list. */
 function modalityTokens(counts: JsonRecord, name: string, modality: "AUDIO" | "IMAGE"): number {
   if (counts[name] === undefined) return 0;
   let tokens = 0;

@@ -13,7 +13,7 @@ export interface GeminiRequest {
   readonly serviceTier?: string;
 }
 
-/** What one side said, whole. */
+/** A whole turn of one side. */
 export interface GeminiContent {
   readonly role: "user" | "model";
   readonly parts: GeminiPiece[];
@@ -46,7 +46,7 @@ interface FunctionCall {
   readonly args: JsonRecord | JsonText;
 }
 
-/** What the function answered. */
+/** The function's result. */
 interface FunctionResponse {
   readonly id?: string;
   readonly name: string;
@@ -54,14 +54,14 @@ interface FunctionResponse {
   readonly parts?: ReadonlyArray<{ readonly inlineData: GeminiBlob }>;
 }
 
-/** Which functions may be called. */
+/** Functions that may be called. */
 export interface FunctionCallingConfig {
   readonly mode: "AUTO" | "NONE" | "ANY";
   /** With ANY only. */
   readonly allowedFunctionNames?: readonly string[];
 }
 
-/** How to generate. */
+/** Generation settings. */
 export interface GenerationConfig {
   readonly candidateCount?: number;
   readonly maxOutputTokens?: number;
@@ -77,7 +77,7 @@ export interface GenerationConfig {
   readonly thinkingConfig?: ThinkingConfig;
 }
 
-/** How much to think. Never both a budget and a level: Gemini refuses that. */
+/** Thinking settings. Never both a budget and a level, which Gemini refuses. */
 export interface ThinkingConfig {
   readonly includeThoughts?: boolean;
   readonly thinkingBudget?: number;
@@ -103,7 +103,7 @@ export function emptyReasoning(): Part["kind"] {
   return { case: "reasoning", value };
 }
 
-/** The first candidate; empty if there is none, as in a chunk that only has usage. */
+/** Returns the first candidate; empty if there is none, as in a chunk with usage only. */
 export function candidateOf(chunk: JsonRecord): JsonRecord {
   return recordsAt(chunk, "candidates")[0] ?? {};
 }

@@ -1,10 +1,16 @@
-/** Citations: those of this style as they are, those of others as far as this style can tell them. */
+/**
+ * Citations: those of this style unchanged, those of others as far as this style can represent
+ * them.
+ */
 import { create } from "@bufbuild/protobuf";
 import { type Citation, CitationSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type JsonRecord, textAt } from "../../wire/json/value.ts";
 
-/** A citation of this style. Where its text begins and ends is not told in it. @param json its text */
+/**
+ * Reads a citation of this style, which does not state the start and end of its text. @param json
+ * its text
+ */
 export function readCitation(record: JsonRecord, json: string): Citation {
   return create(CitationSchema, {
     dialect: Dialect.MESSAGES,
@@ -15,8 +21,8 @@ export function readCitation(record: JsonRecord, json: string): Citation {
 }
 
 /**
- * The text of a block that has nothing but sources, which the style only tells of a text. Empty if
- * none has an address.
+ * Returns the text of a block that contains only sources, because the style attaches sources only
+ * to text. Empty if no source has an address.
  */
 export function sourcesText(citations: readonly Citation[]): string {
   const pages = citations.filter(({ url }) => url !== "");
@@ -24,10 +30,10 @@ export function sourcesText(citations: readonly Citation[]): string {
 }
 
 /**
- * A citation as JSON; `undefined` if the style has no form for it: it cites pages by their address,
- * and only the documents of its own requests.
+ * Returns a citation as JSON; undefined if the style has no form for it: it cites pages by their
+ * address, and documents only of the same request.
  *
- * @param text what the citation is about, as far as it is known
+ * @param text the cited text, as far as it is known
  */
 export function writeCitation(citation: Citation, text: string): string | undefined {
   const { dialect, json, url, title, startIndex, endIndex } = citation;

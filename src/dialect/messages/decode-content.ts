@@ -35,7 +35,7 @@ export function decodeContent(reader: JsonReader, name: string): Content {
 function decodeBlock(block: JsonReader): Part {
   const type = block.requiredText("type");
   const kind = decodeKind(block, type);
-  // What only this style knows stays whole, its cache hint included.
+  // Blocks specific to this style stay whole, with their cache hints.
   if (kind === undefined) return newPart(opaqueKind(block, type));
   const cacheHint = decodeCacheHint(block);
   const part = newPart(kind, block.extras());

@@ -1,4 +1,4 @@
-/** The client's side of messages: a request body into what it asks for. */
+/** Decodes a client's request of the messages style. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   ConversationSchema,
@@ -26,7 +26,7 @@ import { decodeContent } from "./decode-content.ts";
 const roles = { system: Role.SYSTEM, user: Role.USER, assistant: Role.ASSISTANT } as const;
 const roleWords = ["user", "assistant", "system"] as const;
 
-/** Members without which the request would be another one, and which no other style knows. */
+/** Members that change the meaning of a request and that no other style has. */
 const unservable = ["safeguards", "mcp_servers"];
 
 /** Implements {@link CallerCodec.decodeRequest}. This style has no platform aliases. */
@@ -64,7 +64,7 @@ function refuseUnservable(reader: JsonReader): void {
   }
 }
 
-/** The text above all messages, as a turn of its own. */
+/** Returns the system text as a separate turn. */
 function decodeSystem(reader: JsonReader): Turn[] {
   if (!reader.has("system")) return [];
   const { parts, plain } = decodeContent(reader, "system");
@@ -101,7 +101,7 @@ function decodeMetadata(reader: JsonReader, generation: Generation, extras: Extr
   append(extras, nested("metadata", metadata));
 }
 
-/** How much to think, and in what form to answer. */
+/** Reads the amount of thinking and the form of the answer. */
 function decodeOutput(reader: JsonReader, generation: Generation, extras: Extra[]): void {
   const config = reader.object("output_config");
   // The older name of the beta; if both are there, the newer one counts.
@@ -150,7 +150,7 @@ function decodeThinking(
   }
 }
 
-/** What was not read of an object, under the path of each member. */
+/** Returns the unread members of an object, each under its path. */
 function nested(name: string, reader: JsonReader): Extra[] {
   return reader.extras().map((extra) => newExtra(`${name}.${extra.name}`, extra.json));
 }

@@ -32,7 +32,7 @@ import { readBlock, readInput } from "./decode-reply.ts";
 
 /** A block that is open. */
 interface OpenBlock {
-  /** How the block began, and the text that this is in. */
+  /** The block's start event, and its text. */
   readonly start: JsonRecord;
   readonly source: JsonSource;
   /** Whether it has no part yet: it is held back until it is whole. */
@@ -133,7 +133,9 @@ export class BlockDecoder {
   }
 }
 
-/** The types of blocks, by those of the deltas that only they have. A call cannot begin without its start. */
+/**
+ * Types of blocks by the deltas that are specific to them. A call cannot begin without its start.
+ */
 const missingStarts: ReadonlyMap<string, string> = new Map([
   ["text_delta", "text"],
   ["thinking_delta", "thinking"],
@@ -173,7 +175,7 @@ function pushSeal(index: number, signature: string, events: GenerateEvent[]): vo
   events.push(sealDelta(index, seal));
 }
 
-/** The input of a call that stood in its start, and in no delta. */
+/** Pushes the input of a call that its start contained, if no delta did. */
 function pushWholeInput(index: number, block: OpenBlock, events: GenerateEvent[]): void {
   const { start, source } = block;
   if (start["type"] === "tool_use") events.push(inputDelta(index, readInput(start, source)));

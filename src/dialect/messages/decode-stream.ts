@@ -59,7 +59,7 @@ export class MessagesStreamDecoder implements StreamDecoder {
     if (this.#isOver) return;
     const record = parseRecord(data);
     if (record === undefined) {
-      // Some gateways end every stream like this.
+      // Some gateways end every stream in this way.
       if (data.trim() === "[DONE]") return;
       throw new UnreadableReplyError("an event of the vendor's stream is not a JSON object");
     }

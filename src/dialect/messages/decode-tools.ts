@@ -46,7 +46,7 @@ const modes = new Map([
   ["none", ToolChoiceMode.NONE],
 ]);
 
-/** Which of the tools, and whether several at once. */
+/** The allowed tools, and whether parallel calls are allowed. */
 interface DecodedToolChoice {
   readonly toolChoice?: ToolChoice;
   readonly parallelToolCalls?: boolean;
@@ -62,7 +62,7 @@ export function decodeToolChoice(reader: JsonReader, extras: Extra[]): DecodedTo
   for (const { name, json } of toolChoice.opaque === undefined ? choice.extras() : []) {
     extras.push(create(ExtraSchema, { name: `tool_choice.${name}`, json }));
   }
-  // That several may be called is the rule: only the exception is worth saying.
+  // Parallel calls are the default, so only the exception is written.
   return { toolChoice, ...(single && { parallelToolCalls: false }) };
 }
 

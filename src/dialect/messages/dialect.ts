@@ -23,7 +23,7 @@ import { readMessagesRequest } from "./read-request.ts";
 import { addedMessagesText, MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
 import { carriesSeals } from "../turns/seal.ts";
 
-/** What this style calls the contract's fields. */
+/** This style's names for fields of the contract. */
 const memberNames: Readonly<Record<string, string>> = {
   stop: "stop_sequences",
   max_output_tokens: "max_tokens",

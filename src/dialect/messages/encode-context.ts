@@ -39,7 +39,10 @@ export class EncodeContext {
     this.quirks = { blankText: "refused", ...quirks };
   }
 
-  /** Where late system text goes. The client's own is changed only if the vendor is known to refuse it. */
+  /**
+   * Position of late system text. The client's own text is moved only if the vendor is known to
+   * refuse it.
+   */
   get lateSystem(): "in_place" | "as_user" | "at_top" {
     const { lateSystem = this.isOwn } = this.traits;
     return this.quirks.lateSystem ?? (lateSystem ? "in_place" : "as_user");

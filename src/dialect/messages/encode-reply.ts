@@ -84,7 +84,7 @@ function shownInput(call: ToolCall): string {
   return isCut ? JSON.stringify({ partial_json: input }) : toolInput(call);
 }
 
-/** The vendor itself leaves the citations out if there are none: null is refused by an SDK. */
+/** The vendor omits citations if there are none, because an SDK refuses null. */
 function encodeText(
   { text: own, citations }: TextPart,
   options: ReplyOptions,

@@ -60,7 +60,9 @@ function startFrame(index: number, block: string): string {
   return `event: content_block_start\ndata: {"type":"content_block_start","index":${index},"content_block":${block}}\n\n`;
 }
 
-/** What stands before the value of a delta's one member, and behind it is {@link deltaEnd}. */
+/**
+ * Returns the text before the value of a delta's only member; {@link deltaEnd} follows the value.
+ */
 function deltaPrefix(index: number, type: string, member: string): string {
   return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"${type}","${member}":`;
 }
@@ -71,8 +73,10 @@ function stopFrame(index: number): string {
   return `event: content_block_stop\ndata: {"type":"content_block_stop","index":${index}}\n\n`;
 }
 
-/** Text, and refusals, which are told as text. The block begins with the first of it: the vendor would not
- * take an empty one back. */
+/**
+ * Writes text, and refusals as text. The block begins with the first text, because the vendor
+ * refuses empty blocks in later requests.
+ */
 class TextWriter implements BlockWriter {
   isWritten = false;
   readonly #first: Pick<TextPart, "text" | "citations">;
@@ -129,7 +133,10 @@ class TextWriter implements BlockWriter {
   }
 }
 
-/** A call. The first delta is empty, as the vendor's is; without input, it is that of an empty object. */
+/**
+ * Writes a call. The first delta is empty, like the vendor's. Without input, an empty object is
+ * written.
+ */
 class ToolWriter implements BlockWriter {
   isWritten = false;
   readonly #call: ToolCall;
@@ -149,7 +156,7 @@ class ToolWriter implements BlockWriter {
     this.#prefix = deltaPrefix(index, "input_json_delta", "partial_json");
     const { id, name, input } = this.#call;
     const block = JSON.stringify({ type: "tool_use", id: legalToolId(id), name, input: {} });
-    // Free text stands as the one string of an object.
+    // Free text becomes the only string of an object.
     const opening = this.#isCustom ? this.#raw('{"input":"') : "";
     return startFrame(index, block) + this.#raw("") + opening + this.#input(input);
   }
@@ -231,7 +238,7 @@ class ThinkingWriter implements BlockWriter {
     return `${opening}${prefix}${signature}${deltaEnd}${stopFrame(this.#index)}`;
   }
 
-  /** What parts one summary from the next: nothing before the first. */
+  /** Returns the separator between summaries; empty before the first. */
   #gap(): string {
     return shownThinking(this.#reasoning) === "" ? "" : "\n\n";
   }
@@ -254,7 +261,10 @@ class ThinkingWriter implements BlockWriter {
   }
 }
 
-/** What only this style knows: whole in its start, but for an input, which the SDKs take from deltas. */
+/**
+ * Writes blocks specific to this style: whole in the start event, except for an input, which SDKs
+ * read from deltas.
+ */
 class WholeWriter implements BlockWriter {
   isWritten = false;
   readonly #json: string;

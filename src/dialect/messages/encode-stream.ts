@@ -18,7 +18,7 @@ import { type BlockWriter, blockWriterFor } from "./encode-stream-parts.ts";
 interface OpenPart {
   readonly index: number;
   readonly writer: BlockWriter;
-  /** What came while another part was open. */
+  /** Deltas that arrived while another part was open. */
   readonly waiting: PartDelta[];
   isEnded: boolean;
 }
@@ -80,8 +80,8 @@ export class MessagesStreamEncoder implements StreamEncoder {
   }
 
   /**
-   * R-TXT-4: some SDKs take the input from here only, so that it is never 0; and add the output to that of
-   * the end, so that it always is.
+   * R-TXT-4: some SDKs read the input only from here, so it is never 0. They add the output to the
+   * final output, so it is always 0.
    */
   #startUsage(start: ReplyStart | undefined): WireUsage {
     if (start?.usage === undefined || start.usage.inputTokens === 0) {

@@ -18,7 +18,7 @@ import type { EncodeContext } from "./encode-context.ts";
 import { toolNameFor } from "../tools/tool-names.ts";
 import { dropWebSearch, readWebSearch } from "../web-search.ts";
 
-/** The version that all models with a search know. */
+/** The version that all models with a search support. */
 const webSearchType = "web_search_20250305";
 
 /** A tool's name as this style allows it. */
@@ -36,12 +36,14 @@ export function encodeTools(conversation: Conversation, writer: EncodeContext): 
   };
 }
 
-/** Those of the tools that the choice leaves: the style has no other way to name them. */
+/**
+ * Returns the tools that the choice allows, because the style cannot list several in the choice.
+ */
 function allowedTools({ tools, toolChoice }: Conversation): readonly Tool[] {
   const allowed = toolChoice?.allowed ?? [];
   if (allowed.length === 0) return tools;
   const names = new Set(allowed.map(({ name }) => name));
-  // What another style has built in is not among the tools that its choice can name.
+  // Built-in tools of another style cannot be named by a choice.
   const isForeign = ({ kind }: Tool): boolean =>
     kind.case === "opaque" && kind.value.dialect !== Dialect.MESSAGES;
   return tools.filter(
@@ -54,7 +56,7 @@ function nameOf({ kind }: Tool): string {
   return kind.case === undefined ? "" : kind.value.name;
 }
 
-/** How a choice may name a tool that stands in a namespace. */
+/** Returns the name by which a choice refers to a tool in a namespace. */
 function joinedName(tool: Tool): string {
   return `${tool.namespace}__${nameOf(tool)}`;
 }
@@ -141,7 +143,7 @@ function encodeChoice(conversation: Conversation, writer: EncodeContext): JsonTr
     case ToolChoiceMode.UNSPECIFIED:
     case undefined:
     default:
-      // That it must not call several at once needs a choice to stand in.
+      // Disabling parallel calls requires a tool choice.
       return single === false ? undefined : { type: "auto", ...single };
   }
 }

@@ -3,7 +3,7 @@ import { ErrorCode, type GatewayError, type SentErrorCode } from "../../core/err
 import { ObjectScan } from "../../wire/json/scan.ts";
 import { withErrorWords } from "../vendor-error.ts";
 
-/** What the style calls each of our codes (R-ERR-1). */
+/** The style's words for the gateway's error codes (R-ERR-1). */
 const words: Readonly<Record<SentErrorCode, string>> = {
   [ErrorCode.INVALID_REQUEST]: "invalid_request_error",
   [ErrorCode.UNAUTHENTICATED]: "authentication_error",
@@ -36,8 +36,10 @@ export function errorType(code: SentErrorCode): string {
   return words[code];
 }
 
-/** `{type:"error",error:{type,message,details:{error_code}},request_id}`: the stable code stands where the
- * SDK looks for it. */
+/**
+ * `{type:"error",error:{type,message,details:{error_code}},request_id}`: the stable code is at the
+ * position that the SDK reads.
+ */
 export function messagesErrorBody(error: GatewayError, requestId: string): JsonObject {
   const details = { error_code: error.meaning.word, ...error.details };
   const body = { type: words[error.code], message: error.message, details };

@@ -42,7 +42,7 @@ export interface ReplyContents {
   readonly refusal: string | undefined;
 }
 
-/** The members that tell the end to a client. */
+/** Members that report the end to a client. */
 export interface WireEnding {
   readonly stop_reason: string;
   readonly stop_sequence: string | null;

@@ -47,7 +47,9 @@ const checkType = toolTypeCheck(messagesTools, (tool, path) =>
 /** The tools whose calls the style can limit. */
 const limited = /^web_(?:search|fetch)_/;
 
-/** Tells the vendor the most calls of a tool. @param path where the tool is in the body */
+/**
+ * Sets the vendor's maximum number of calls of a tool. @param path position of the tool in the body
+ */
 function limitCalls(path: string, { bytes, use }: GuardedBody): void {
   const place = objectAt(bytes, path);
   if (place === undefined) return;
@@ -58,7 +60,7 @@ function limitCalls(path: string, { bytes, use }: GuardedBody): void {
   else use.edit({ start: place.start + 1, end: place.start + 1, text: `"max_uses":${calls},` });
 }
 
-/** The types of blocks that name a tool which stands elsewhere. */
+/** Types of blocks that refer to a tool by name. */
 const toolReference = /^(?:tool|mcp_tool|mcp_toolset)_reference$/;
 
 /**
@@ -89,7 +91,7 @@ function isDefinition(name: string, value: JsonRecord): boolean {
   return name === "tool" && type !== "tool_definition" && !toolReference.test(type);
 }
 
-/** The top-level members that the guard reads: each may stand only once, and under this name only. */
+/** Top-level members that the guard reads. Each may appear only once, and only under this name. */
 export const guardedMessagesMembers: readonly string[] = [...suspects.members, "tools"];
 
 /** Checks a body of messages. */
@@ -160,7 +162,7 @@ function refuseBodyBetas(body: JsonRecord): void {
 /** Refuses if and how a request is to be served, if that costs more. */
 function checkService(body: JsonRecord, use: FeatureUse): void {
   const { mcp_servers: servers } = body;
-  // The fast mode is asked for by another member.
+  // Another member requests the fast mode.
   checkServiceTier(body["service_tier"], use, ["priority"]);
   checkSpeed(body, use);
   const isNone = Array.isArray(servers) && servers.length === 0;

@@ -12,7 +12,7 @@ export interface ModelTraits {
   readonly rest: "disabled" | "between_tools" | undefined;
   /** Whether it takes an effort. */
   readonly effort: boolean;
-  /** Whether it knows the effort `xhigh`. */
+  /** Whether it supports the effort `xhigh`. */
   readonly xhigh: boolean;
   /** Whether it takes `temperature`, `top_p` and `top_k`. */
   readonly sampling: boolean;

@@ -14,7 +14,7 @@ export function readThinking(thinking: string, signature: string): ReasoningInit
     return { text: thinking, seal: { dialect: Dialect.MESSAGES, signature } };
   }
   const { seal, summaries, text, itemId } = opened;
-  // The block shows summaries and text as one: the wrap tells them apart.
+  // The block shows summaries and text as one; the wrapped seal distinguishes them.
   const isShown = summaries.length === 0 && text === "";
   return { text: isShown ? thinking : text, summaries, itemId, ...(seal && { seal }) };
 }
@@ -27,7 +27,7 @@ export function readRedacted(data: string): ReasoningInit {
   return { text, summaries, itemId, ...(seal && { seal }) };
 }
 
-/** What a client is shown of reasoning. */
+/** Returns the reasoning that a client sees. */
 export function shownThinking({ summaries, text }: Pick<Reasoning, "summaries" | "text">): string {
   return [...summaries, text].filter(Boolean).join("\n\n");
 }

@@ -1,4 +1,7 @@
-/** Usage: this style counts tokens read from and written to the cache beside the input, ours within it. */
+/**
+ * Usage: this style counts tokens read from and written to the cache in addition to the input, the
+ * contract as part of it.
+ */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import {
   type ReportedUsage,
@@ -46,7 +49,7 @@ const knownMembers = {
   iterations: true as const,
 };
 
-/** Figures that are not known; also those of steps that the totals leave out, such as a compaction. */
+/** Returns unknown figures, including those of steps that the totals omit, such as a compaction. */
 function unknownOf(record: JsonRecord): string | undefined {
   const unknown = unknownFigures(record, knownMembers);
   const steps = recordsAt(record, "iterations").filter(
@@ -79,7 +82,7 @@ const countNames = [
   "cache_creation_input_tokens",
 ] as const;
 
-/** The fast mode is a tier of its own. */
+/** The fast mode counts as a separate tier. */
 function servedTier({ speed, service_tier: tier }: JsonRecord): unknown {
   return speed === "fast" ? speed : tier;
 }
@@ -102,7 +105,7 @@ export class StreamUsage {
     return readUsage(this.#members);
   }
 
-  /** The figures of the input so far; `undefined` if there are none. */
+  /** Figures of the input so far; undefined if there are none. */
   get inputUsage(): Usage | undefined {
     return readUsage({ ...this.#members, output_tokens: 0 });
   }
@@ -157,8 +160,8 @@ function hourWrites(record: JsonRecord): unknown {
 }
 
 /**
- * Usage as the wire tells it. No member is null: some SDKs refuse a null if a number may be
- * missing.
+ * Usage in the wire form. No member is null, because some SDKs refuse null in place of a missing
+ * number.
  */
 export interface WireUsage {
   readonly input_tokens: number;
@@ -189,7 +192,7 @@ export function writeUsage(usage: Usage): WireUsage {
   };
 }
 
-/** Usage for a client if the vendor told none: the estimate of the input. */
+/** Returns usage for a client if the vendor reported none: the estimate of the input. */
 export function estimatedUsage(inputTokens: number): WireUsage {
   return {
     input_tokens: Math.max(inputTokens, 1),

@@ -43,11 +43,14 @@ export function writeServedTier(tier: string): string | undefined {
 
 const legal = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** A valid call id: the original or its digest. A call and its result get the same id, whoever created it. */
+/**
+ * Returns a valid call ID: the original or its digest. A call and its result get the same ID,
+ * whichever side created it.
+ */
 export function legalToolId(id: string): string {
   if (legal.test(id)) return id;
   return `toolu_${createHash("sha256").update(id).digest("hex").slice(0, 40)}`;
 }
 
-/** What stands in a part. */
+/** Kind of a part's content. */
 export type PartKind = Part["kind"];

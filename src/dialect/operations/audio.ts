@@ -92,13 +92,16 @@ export function readSpeechBody(body: Uint8Array): SpeechBody {
 export function codePoints(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at++, count++) {
-    // The second half of a pair is no character of its own.
+    // The second half of a pair is not a separate character.
     if ((text.codePointAt(at) ?? 0) > 0xffff) at++;
   }
   return count;
 }
 
-/** A streamed reply that is not an event stream. Its end is that of the connection, which tells a cut from a whole one. */
+/**
+ * A streamed reply that is not an event stream. It ends with the connection, which distinguishes a
+ * cut reply from a whole one.
+ */
 export class BytesRelay {
   readonly usage: Usage | undefined = undefined;
   readonly failed = false;
@@ -146,11 +149,11 @@ export class SpeechEventsRelay extends MediaEventsRelay {
   }
 }
 
-/** What a complete reply tells. */
+/** Content of a complete reply. */
 interface RecordingText {
-  /** Tokens; undefined if it tells none. */
+  /** Tokens; undefined if not reported. */
   readonly usage: Usage | undefined;
-  /** The length of the recording; undefined if it does not tell. */
+  /** Length of the recording; undefined if not reported. */
   readonly seconds: number | undefined;
   /** Bytes of the text. */
   readonly textBytes: number;
@@ -193,7 +196,7 @@ export class TranscriptTextRelay extends BytesRelay {
 
 /** Relays events: `transcript.text.delta` and, with the usage, `transcript.text.done`. */
 export class TranscriptEventsRelay extends MediaEventsRelay {
-  /** The length of the recording, if the vendor tells it. */
+  /** Length of the recording, if the vendor reports it. */
   #seconds: number | undefined;
 
   override get units(): { readonly seconds: number } | undefined {

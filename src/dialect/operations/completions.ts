@@ -41,7 +41,7 @@ import { EventRelay, restoreReplyModel } from "../event-relay.ts";
 /** A request for a completion. */
 export interface CompletionBody extends ModelBody {
   readonly stream: boolean;
-  /** Whether the client wants usage in the stream. */
+  /** Whether the client requested usage in the stream. */
   readonly wantsUsage: boolean;
   /** The client's limit on tokens per choice; `undefined` for none. */
   readonly maxOutputTokens: number | undefined;
@@ -169,7 +169,7 @@ interface ReadBody {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** Names the model as the vendor does, and asks for usage in every stream: billing needs it. */
+/** Sets the vendor's model name, and requests usage in every stream, because billing needs it. */
 function editsFor({ bytes, outline, members, stream, options }: ReadBody, model: string): Edit[] {
   const edits: Edit[] = [];
   const named = members.get("model");

@@ -16,7 +16,7 @@ export const embeddingsMembers = classed("free", "dimensions encoding_format inp
 /** A reply after relaying. */
 export interface RelayedEmbeddings {
   readonly body: Buffer;
-  /** What the vendor reported; undefined means nothing usable. */
+  /** The vendor's usage; undefined if unusable. */
   readonly usage: Usage | undefined;
 }
 
@@ -24,16 +24,14 @@ export interface RelayedEmbeddings {
 export interface EmbeddingsRelayOptions {
   /** Undefined means leave what the vendor wrote. */
   readonly publicModel: string | undefined;
-  /**
-   * Whether the caller asked for base64; asked only if the vendor sent lists. Default: it did not.
-   */
+  /** Whether the caller requested base64; called only if the vendor sent lists. Default: no. */
   readonly isBase64?: () => boolean;
 }
 
 /**
- * Reads usage out of a reply and restores the public model name in it; every other byte stays. Only if the caller asked
- * for base64, and the vendor sent lists of numbers, they are encoded: OpenAI's SDK for Node.js asks for base64 by itself,
- * and up to version 6 it decodes a list to other numbers.
+ * Reads usage out of a reply and restores the public model name in it; every other byte stays.
+ * Lists of numbers are encoded only if the caller requested base64: OpenAI's SDK for Node.js
+ * requests base64 by default, and up to version 6 it decodes a list to other numbers.
  *
  * @throws UnreadableReplyError
  */
@@ -60,7 +58,7 @@ function hasList(body: Buffer): boolean {
   return false;
 }
 
-/** Whether a request asks for vectors in base64. */
+/** Whether a request is for vectors in base64. */
 export function asksForBase64(body: Uint8Array): boolean {
   const bytes = asBuffer(body);
   const member = readOutline(bytes).members.findLast(({ key }) => key === "encoding_format");
@@ -84,7 +82,7 @@ function isVector(each: unknown): each is { readonly embedding: readonly number[
   return Array.isArray(embedding) && embedding.every((value) => typeof value === "number");
 }
 
-/** What a request asks of a vendor that makes embeddings in another form. */
+/** A request for a vendor that creates embeddings in another form. */
 export interface EmbeddingsRequest {
   /** The texts, in order; at least one. */
   readonly texts: readonly string[];

@@ -27,7 +27,7 @@ import { MediaEventsRelay, readMediaUsage } from "./media-events.ts";
 import { classed, namesToCheck } from "../features/member-class.ts";
 import { restoreReplyModel } from "../event-relay.ts";
 
-/** What a request or a reply says of the form of its images, of any type. */
+/** Form of the images as a request or reply states it, of any type. */
 export interface WrittenForm {
   readonly size?: unknown;
   readonly quality?: unknown;
@@ -151,7 +151,7 @@ export interface ImagesReply {
   readonly usage: Usage | undefined;
   /** The number of images in the reply. */
   readonly images: number;
-  /** What it says of its images. */
+  /** Form of its images. */
   readonly form: WrittenForm;
 }
 
@@ -183,7 +183,7 @@ export function relayImages(body: Buffer, options: RelayOptions): ImagesReply {
 export class ImagesStreamRelay extends MediaEventsRelay {
   /** The images that are complete. */
   images = 0;
-  /** What the last of them says of itself. */
+  /** Form according to the last image. */
   form: WrittenForm = {};
   readonly #wanted: number;
 

@@ -21,7 +21,7 @@ export abstract class MediaEventsRelay extends EventRelay {
     return mediaErrorEvent(error);
   }
 
-  /** A file without its last bytes is none: what ends early has failed. */
+  /** A file without its last bytes is unusable, so an early end is a failure. */
   stop(): Buffer {
     const text = "Insufficient balance: the amount that was set aside for this call is used up";
     return mediaErrorEvent(new GatewayError(ErrorCode.INSUFFICIENT_BALANCE, text));

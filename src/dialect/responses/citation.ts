@@ -21,9 +21,9 @@ export function decodeCitation(json: string): Citation {
 }
 
 /**
- * A citation as an annotation of a text; `undefined` if this style has none such.
+ * Returns a citation as an annotation of a text; undefined if this style has no such form.
  *
- * @param length the text's length: what a citation without a place is about is all of it
+ * @param length the text's length: a citation without a position covers all of it
  */
 export function annotationJson(citation: Citation, length: number): unknown {
   if (citation.dialect === Dialect.RESPONSES && citation.json !== "") {

@@ -1,5 +1,8 @@
-/** Only responses: one item takes the place of the conversation before it, which is compaction. OpenAI compacts by itself;
- * for every other vendor the model is asked for a summary, which the item carries as reasoning carries its seal. Pure. */
+/**
+ * Compaction, which only responses has: one item replaces the conversation before it. OpenAI
+ * compacts by itself. For every other vendor the gateway asks the model for a summary, which the
+ * item carries like reasoning carries its seal. Pure.
+ */
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -30,13 +33,13 @@ import { openSummary, wrapSummary } from "../turns/seal.ts";
 import type { ReplyRewriter } from "../translate.ts";
 import { usageJson } from "./usage.ts";
 
-/** The last item of an input that asks for a compaction. */
+/** The last item of an input that requests a compaction. */
 const trigger = "compaction_trigger";
 
 /** Types of the item that a compaction makes; codex has also sent the second. */
 const compactionTypes: ReadonlySet<string> = new Set(["compaction", "compaction_summary"]);
 
-/** Whether a request asks for a compaction. */
+/** Whether a request is for a compaction. */
 export function asksForCompaction({ conversation }: Generation): boolean {
   return isOpaque(conversation?.turns.at(-1), trigger);
 }
@@ -61,11 +64,11 @@ const summaryIntroduction =
   "The earlier conversation was replaced by this summary. Continue from where it ends.";
 
 /**
- * Leaves out what compactions inside the input replaced: a conversation that is continued by
- * `previous_response_id` still contains it. Instructions stay.
+ * Removes the turns that compactions inside the input replaced: a conversation continued by
+ * `previous_response_id` still contains them. Instructions stay.
  *
- * @param turns those of the items, one each
- * @throws GatewayError INVALID_REQUEST if a trigger is followed by something else than its
+ * @param turns one for each item
+ * @throws GatewayError INVALID_REQUEST if a trigger is followed by anything other than its
  * compaction
  */
 export function withoutCompacted(turns: Turn[], items: readonly JsonReader[]): Turn[] {
@@ -94,8 +97,8 @@ const request = [
 ].join("\n");
 
 /**
- * The request that asks a model for the summary. The tools stay, because some vendors refuse calls
- * of unknown tools in the conversation, but none may be called.
+ * Returns the request that asks a model for the summary. The tools stay, because some vendors
+ * refuse calls of unknown tools in the conversation, but none may be called.
  *
  * @throws GatewayError INVALID_REQUEST if there is nothing to summarise
  */

@@ -30,7 +30,7 @@ import { summaryTurn } from "./compaction.ts";
 import { decodeMedia } from "./media.ts";
 import { openSeal } from "../turns/seal.ts";
 
-/** What a member that is a string or an array of content parts holds. */
+/** Content of a member that is a string or an array of content parts. */
 interface Content {
   readonly parts: Part[];
   /** Whether it was a string. */
@@ -57,7 +57,8 @@ function decodePart(part: JsonReader): Part {
 }
 
 /**
- * Where a cached prefix may end: as a hint, or whole if more is said than the contract can carry.
+ * Reads the end of a cached prefix: as a hint, or whole if it has more members than the contract
+ * can carry.
  */
 function decodeBreakpoint(part: JsonReader): { cacheHint?: CacheHint; extra?: Extra } {
   const name = "prompt_cache_breakpoint";
@@ -71,7 +72,7 @@ function decodeBreakpoint(part: JsonReader): { cacheHint?: CacheHint; extra?: Ex
   return { cacheHint: create(CacheHintSchema, { ttl: ttl ?? "" }) };
 }
 
-/** What items and parts carry when there is nothing to say; clients send it back as it came. */
+/** Default members of items and parts; clients send them back unchanged. */
 const silent: ReadonlySet<string> = new Set(['status:"completed"', "logprobs:[]"]);
 
 /** The members of an item or part that were not read. */
@@ -91,7 +92,7 @@ function partKind(part: JsonReader): Part["kind"] {
       return { case: "text", value: newText(part.presentText("text"), citations) };
     }
     case "refusal": {
-      // Some clients spell its text as that of every other part.
+      // Some clients use the member name of other parts for its text.
       const text = part.presentText(part.has("text") ? "text" : "refusal");
       return { case: "refusal", value: { $typeName: "uas.inference.v1.RefusalPart", text } };
     }
@@ -103,7 +104,7 @@ function partKind(part: JsonReader): Part["kind"] {
   return opaqueContent(part, type);
 }
 
-/** Content types of which all begin like this; an item's type never does. */
+/** Prefix of all content types; types of items never have it. */
 export const contentType = /^(?:input|output)_/;
 
 function opaqueContent(part: JsonReader, type: string): Part["kind"] {

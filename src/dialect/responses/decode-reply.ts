@@ -36,7 +36,7 @@ import { readUsage } from "./usage.ts";
 /**
  * Implements {@link VendorCodec.decodeReply}.
  *
- * @throws GatewayError what the vendor tells of a response that failed
+ * @throws GatewayError the vendor's error if the response failed
  */
 export function decodeResponsesReply(body: Buffer): Reply {
   const response = parseReply(body);
@@ -61,7 +61,7 @@ export function decodeResponsesReply(body: Buffer): Reply {
   });
 }
 
-/** When a response was begun, in seconds since 1970; 0: not told. */
+/** Returns the creation time of a response in seconds since 1970; 0 if not stated. */
 export function createdAt(response: JsonRecord): bigint {
   const seconds = response["created_at"];
   return typeof seconds === "number" && Number.isFinite(seconds) ? BigInt(Math.trunc(seconds)) : 0n;
@@ -126,7 +126,7 @@ export function decodeOutputContent(
   }
 }
 
-/** Which phase of an answer a message belongs to: clients must send it back. */
+/** Returns the phase of a message, which clients must send back. */
 function phaseOf(item: JsonRecord): Extra[] {
   const phase = textAt(item, "phase");
   return phase === "" ? [] : [create(ExtraSchema, { name: "phase", json: JSON.stringify(phase) })];
@@ -166,7 +166,7 @@ export function sealOf(item: JsonRecord): ReasoningSeal | undefined {
     : create(ReasoningSealSchema, { dialect: Dialect.RESPONSES, data });
 }
 
-/** Something that only this style knows, as it stands. */
+/** Returns a part specific to this style, unchanged. */
 function opaquePart(item: JsonRecord, source: JsonSource): Part {
   const value = {
     dialect: Dialect.RESPONSES,

@@ -26,12 +26,12 @@ import { withoutCompacted } from "./compaction.ts";
 import { decodeItem, instructionsTurn } from "./decode-content.ts";
 import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
 
-/** What asks a vendor to hand reasoning out in unreadable form. */
+/** Requests encrypted reasoning from a vendor. */
 export const encryptedReasoning = "reasoning.encrypted_content";
 
 /**
- * Implements {@link CallerCodec.decodeRequest}. Members of `reasoning` and `text` that the contract does not know
- * become extras with their path as the name: `reasoning.context`.
+ * Implements {@link CallerCodec.decodeRequest}. Members of `reasoning` and `text` without a field
+ * in the contract become extras with their path as the name: `reasoning.context`.
  */
 export function decodeResponsesRequest(
   bytes: Uint8Array,
@@ -68,7 +68,7 @@ const defaults: ReadonlySet<string> = new Set([
   'stream_options:{"include_obfuscation":false}',
 ]);
 
-/** What would run, or be kept, at one vendor. */
+/** Refuses requests that would run, or be stored, at one vendor. */
 function refuseStateful(body: JsonReader): void {
   if (body.flag("background") === true) {
     throw body.invalid(

@@ -32,11 +32,11 @@ import { StreamedInput } from "../streamed-input.ts";
 /** A part that is under way. */
 interface OpenPart {
   readonly index: number;
-  /** How much of its text has come, in characters; of a reasoning with summaries, of the last summary. */
+  /** Characters of its text so far; for reasoning with summaries, of the last summary. */
   size: number;
-  /** How many annotations, or summaries, it has so far. */
+  /** Number of annotations or summaries so far. */
   count: number;
-  /** How much of a reasoning's own text has come, in characters. */
+  /** Characters of a reasoning's text so far. */
   textSize: number;
 }
 
@@ -46,14 +46,16 @@ interface OpenItem {
   readonly type: string;
   /** By content index; calls and reasoning have one part, under 0. */
   readonly parts: Map<number, OpenPart>;
-  /** The input of a call that was told with its beginning. */
+  /** Input of a call that its start event contained. */
   readonly begun: string;
   /** The input of a call. */
   readonly input: StreamedInput;
 }
 
-/** Turns the events of items into those of parts. Whatever a vendor leaves out of its deltas is taken from
- * the events that tell the whole. */
+/**
+ * Converts the events of items to events of parts. Data missing in a vendor's deltas is taken from
+ * the events that repeat the whole.
+ */
 export class StreamItems {
   /** The text of the current event. */
   source = new JsonSource("{}", {});
@@ -64,7 +66,7 @@ export class StreamItems {
   #calls = false;
   #refusal = false;
 
-  /** What has come so far, as far as it tells why a reply ends. */
+  /** The contents so far, as needed for the end reason. */
   get said(): ReplyContents {
     return { calls: this.#calls, refusal: this.#refusal };
   }
@@ -88,7 +90,7 @@ export class StreamItems {
     if (open?.type === "message" && !open.parts.has(index)) this.#content(open, index, content);
   }
 
-  /** A text or refusal goes on. */
+  /** Adds to a text or refusal. */
   text(event: JsonRecord, index: number, delta: string, type: TextType): void {
     const part = this.#messagePart(event, index, type);
     if (part !== undefined) this.#text(part, delta);
@@ -112,7 +114,7 @@ export class StreamItems {
     if (open?.type === "message") this.#endContent(open, index, content);
   }
 
-  /** A call's input goes on. */
+  /** Adds to a call's input. */
   input(event: JsonRecord, delta: string): void {
     const open = this.#open(event);
     open?.input.add(delta);
@@ -132,7 +134,7 @@ export class StreamItems {
     if (part !== undefined) this.#summaryStart(part);
   }
 
-  /** A summary of a reasoning goes on. */
+  /** Adds to a reasoning's summary. */
   summary(event: JsonRecord, index: number, delta: string): void {
     const part = this.#reasoning(event);
     if (part === undefined) return;
@@ -149,7 +151,7 @@ export class StreamItems {
     this.summary(event, index, whole.slice(part.count === index + 1 ? part.size : 0));
   }
 
-  /** A reasoning's text goes on. */
+  /** Adds to a reasoning's text. */
   reasoningText(event: JsonRecord, delta: string): void {
     const part = this.#reasoning(event);
     if (part === undefined) return;
@@ -227,7 +229,7 @@ export class StreamItems {
     this.#endAll(open);
   }
 
-  /** Adds the input of a call that no delta has told. A call without a name is none. */
+  /** Adds the input of a call that no delta contained. A call without a name is ignored. */
   #endCall(open: OpenItem, item: JsonRecord): void {
     if (!isCall(open.type || textAt(item, "type"))) return;
     const { name, input: whole } = decodeCall(item);
@@ -302,7 +304,7 @@ export class StreamItems {
     if (delta !== "") this.#events.push(textDelta(part.index, delta));
   }
 
-  /** Tells what is new of a call's input, once the call has begun. */
+  /** Returns the new part of a call's input, once the call has begun. */
   #input(open: OpenItem | undefined): void {
     const part = open?.parts.get(0);
     const rest = part === undefined ? "" : (open?.input.take() ?? "");
@@ -351,7 +353,7 @@ function isCall(type: string): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Where a content part is kept once it is complete. */
+/** Key under which a complete content part is stored. */
 function ended(index: number): number {
   return -1 - index;
 }
@@ -366,7 +368,7 @@ function summaryStart(index: number): GenerateEvent {
   return partDelta(index, { case: "summaryStart", value: true });
 }
 
-/** The last summary of a reasoning goes on. */
+/** Adds to the last summary of a reasoning. */
 function summaryDelta(index: number, value: string): GenerateEvent {
   return partDelta(index, { case: "summary", value });
 }

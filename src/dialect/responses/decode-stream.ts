@@ -115,7 +115,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
 
   #finish(response: JsonRecord): void {
     this.#start(response);
-    // Some vendors tell items, or what is missing of them, in the last event only.
+    // Some vendors send items, or missing parts of them, only in the last event.
     this.#items.finish(recordsAt(response, "output"));
     this.#events.push(...this.#items.take());
     this.#ended = true;
@@ -146,7 +146,9 @@ const contentIndex = (event: JsonRecord): number => countAt(event, "content_inde
 const deltaOf = (event: JsonRecord): string => textAt(event, "delta");
 const input: Handler = (items, event) => items.input(event, deltaOf(event));
 
-/** What each event of an item does. An event that tells a whole text or input adds what no delta has told. */
+/**
+ * Handlers of item events. An event with a whole text or input adds what was missing in the deltas.
+ */
 const handlers: ReadonlyMap<string, Handler> = new Map(
   Object.entries<Handler>({
     "response.output_item.added": (items, event) => items.add(event),

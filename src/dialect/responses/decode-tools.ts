@@ -25,7 +25,7 @@ function decodeTool(tool: JsonReader): Tool[] {
   const namespace = tool.requiredText("name");
   const namespaceDescription = tool.text("description");
   const tools = tool.objects("tools");
-  // A member that nobody knows belongs to none of the tools: it goes with the namespace as a whole.
+  // An unknown member belongs to no single tool, so it stays with the namespace as a whole.
   if (tools.length === 0 || tool.extras().length > 0) return [opaqueTool(tool)];
   return tools.map((inner) => ({ ...plainTool(inner), namespace, namespaceDescription }));
 }
@@ -101,7 +101,7 @@ function allowedTools(choice: JsonReader): ToolChoice | undefined {
   return create(ToolChoiceSchema, { mode: modes[word], allowed });
 }
 
-/** `undefined` if it is none of the caller's own tools, or says more than the name. */
+/** Undefined if it is not a tool of the caller, or has more than a name. */
 function toolName(tool: JsonReader): ToolName | undefined {
   const type = tool.text("type");
   if (type !== "function" && type !== "custom") return undefined;

@@ -75,8 +75,10 @@ export const responses: TextDialect = {
   replyBody: responsesReplyBody,
 };
 
-/** The bodies of RPCs that are no text generation: responses that are kept. Their JSON goes out as it is;
- * models and the like look as in chat completions. */
+/**
+ * Bodies of RPCs that do not generate text: stored responses. Their JSON is sent unchanged; models
+ * and the like have the form of chat completions.
+ */
 function responsesReplyBody(schema: DescMessage, message: Message): JsonObject | Uint8Array {
   if (isMessage(message, GetResponseResponseSchema)) return message.response;
   if (isMessage(message, CancelResponseResponseSchema)) return message.response;
@@ -88,8 +90,8 @@ function responsesReplyBody(schema: DescMessage, message: Message): JsonObject |
 }
 
 /**
- * The fields that the parameters of a query set. SDKs write lists as `include[]`; a parameter that stands
- * twice is none of ours.
+ * Returns the fields that the parameters of a query set. SDKs write lists as `include[]`; a
+ * repeated parameter is invalid.
  *
  * @throws GatewayError INVALID_REQUEST, naming the parameter
  */

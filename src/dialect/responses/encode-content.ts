@@ -24,7 +24,7 @@ import type { EncodeContext } from "./encode-context.ts";
 import { encodeMedia } from "./media.ts";
 import { callIdFor } from "./wire.ts";
 
-/** Whether a part stands inside a message; all others are items of their own. */
+/** Whether a part belongs inside a message; all others are separate items. */
 function isContent({ kind }: Part): boolean {
   switch (kind.case) {
     case "text":
@@ -42,7 +42,10 @@ function isContent({ kind }: Part): boolean {
   }
 }
 
-/** Writes one part of a message. What only this style knows is as its author wrote it, with all its members. */
+/**
+ * Writes one part of a message. Parts specific to this style keep the author's text with all its
+ * members.
+ */
 function encodePart(part: Part, role: Role, context: EncodeContext): JsonRecord | JsonText {
   const { kind } = part;
   if (kind.case === "opaque") {
@@ -78,7 +81,7 @@ function encodeContentPart({ kind }: Part, role: Role, context: EncodeContext): 
   }
 }
 
-/** @throws GatewayError INVALID_REQUEST for a part that only another style knows */
+/** @throws GatewayError INVALID_REQUEST for a part specific to another style */
 function opaqueJson({ dialect, type, json }: OpaquePart, context: EncodeContext): JsonText {
   if (dialect === Dialect.RESPONSES) return context.json(json, "turns.parts.opaque.json");
   throw invalid(
@@ -103,8 +106,8 @@ function outputText({ text, citations }: TextPart, context: EncodeContext): Json
 }
 
 /**
- * What a tool answered: a string if it is text only, else parts. A failure is told in words: this
- * style has no other place for it.
+ * Writes a tool's result: a string if it is text only, else parts. A failure becomes text, because
+ * this style has no member for it.
  */
 function resultOutput(result: ToolResult, context: EncodeContext): unknown {
   const { parts, plain } = result;
@@ -128,8 +131,8 @@ interface EncodedTurns {
 }
 
 /**
- * Writes turns. What the developer says first becomes the instructions where it came so, or from a
- * style that has one such place; what stands later stays if it is.
+ * Writes turns. Leading developer text becomes the instructions if it was written there, or if it
+ * comes from a style with a single place for it. Later system text keeps its position.
  */
 export function encodeTurns(given: readonly Turn[], context: EncodeContext): EncodedTurns {
   const { drop, quirks } = context;
@@ -163,7 +166,7 @@ function dropTurnExtras({ extras, name }: Turn, context: EncodeContext): void {
 /** Writes the turns of one conversation, in order. */
 class ItemWriter {
   readonly #context: EncodeContext;
-  /** The ids of calls that take free text: some styles do not tell with the result. */
+  /** IDs of calls with free text, because results of some styles do not state it. */
   readonly #customCalls = new Set<string>();
 
   constructor(context: EncodeContext) {

@@ -9,7 +9,7 @@ import { isJson, type JsonRecord } from "../../wire/json/value.ts";
 import { itemIdFor, type ItemType } from "./wire.ts";
 import { toolNameFor } from "../tools/tool-names.ts";
 
-/** As in chat completions, but dots are allowed. */
+/** As in chat completions, except that dots are allowed. */
 const shortName = toolNameFor({ charsMax: 64, dots: true });
 
 /** The state. */
@@ -68,7 +68,7 @@ export class EncodeContext {
     return this.isOwn || this.source === Dialect.CHAT_COMPLETIONS;
   }
 
-  /** The member that ends a cached prefix. Assistant content can have none. */
+  /** Returns the member that ends a cached prefix. Assistant content cannot have one. */
   breakpoint(hint: CacheHint | undefined, role: Role): JsonRecord {
     if (hint === undefined) return {};
     const isCarried = this.isOwn || (this.takesBreakpoints && role !== Role.ASSISTANT);

@@ -119,10 +119,10 @@ class Output {
   }
 }
 
-/** How far an item is. */
+/** State of an item. */
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-/** Makes the ids of one reply, and tells what was left out of it. */
+/** Creates the IDs of one reply, and records what was omitted from it. */
 export class OutputIds {
   readonly #callId: string;
   readonly #drop: (name: string) => void;
@@ -135,7 +135,7 @@ export class OutputIds {
     this.#drop = drop;
   }
 
-  /** Notes what cannot be told, once. */
+  /** Records a member that cannot be carried, once. */
   drop(name: string): void {
     if (this.#dropped.has(name)) return;
     this.#dropped.add(name);
@@ -154,7 +154,7 @@ export class OutputIds {
     return id;
   }
 
-  /** What a call's result will refer to: clients refuse a reply that has one twice. */
+  /** Returns the ID for a call's result: clients refuse a reply that has one twice. */
   call(index: number, given: string): string {
     const id = given === "" || this.#callIds.has(given) ? `call_${this.#callId}_${index}` : given;
     this.#callIds.add(id);
@@ -183,12 +183,14 @@ export function messageItem({ id, status, content, phase }: MessageJson): JsonRe
   };
 }
 
-/** The phase that a vendor of this style gave a message, as JSON; empty if there is none. */
+/**
+ * Returns the phase that a vendor of this style set for a message, as JSON; empty if there is none.
+ */
 export function phaseIn(extras: readonly Extra[]): string {
   return extras.find(({ name }) => name === "phase")?.json ?? "";
 }
 
-/** Tells which members of a part are lost. */
+/** Records which members of a part are lost. */
 export function dropExtras(extras: readonly Extra[], names: OutputIds): void {
   for (const { name } of extras) if (name !== "phase") names.drop(name);
 }
@@ -213,7 +215,7 @@ export function refusalContent(refusal: string): JsonRecord {
   return { type: "refusal", refusal };
 }
 
-/** What an item of a call is made of. */
+/** Data for the item of a call. */
 interface CallJson {
   readonly id: string;
   readonly callId: string;
@@ -227,7 +229,10 @@ export function callType({ type }: ToolCall): "function_call" | "custom_tool_cal
   return type === ToolType.CUSTOM ? "custom_tool_call" : "function_call";
 }
 
-/** How complete a call is. An incomplete reply may have been cut behind its last call: its arguments tell. */
+/**
+ * Returns the status of a call. An incomplete reply may have been cut after its last call, which
+ * its arguments show.
+ */
 export function callStatus({ type }: ToolCall, input: string, status: ItemStatus): ItemStatus {
   if (status !== "incomplete" || type === ToolType.CUSTOM) return status;
   return parseRecord(input) === undefined ? "incomplete" : "completed";
@@ -247,12 +252,12 @@ export function callItem({ id, callId, call, input, status }: CallJson): JsonRec
   };
 }
 
-/** What a client gets to see of reasoning. */
+/** The reasoning that a client sees. */
 type ShownReasoning = Pick<Reasoning, "text" | "summaries">;
 
 /**
- * How reasoning is shown: as this style's vendors gave it if it is theirs, which its id tells; any
- * other as a summary, because most clients show nothing else.
+ * Returns the reasoning to show: unchanged if a vendor of this style generated it, according to its
+ * ID; otherwise as a summary, because most clients show nothing else.
  */
 function shownReasoning(reasoning: Reasoning): ShownReasoning {
   const { text, summaries, itemId } = reasoning;

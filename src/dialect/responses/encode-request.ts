@@ -32,7 +32,7 @@ export function encodeResponsesRequest(
     ...encodeTooling(conversation, context),
     ...encodeSettings(generation, context),
     ...(target.stream && { stream: true }),
-    // What is translated is kept by the gateway, if by anybody.
+    // The gateway itself stores translated responses, if they are stored.
     ...(!context.isOwn && { store: false }),
   };
   dropUnknown(generation, context);
@@ -86,7 +86,7 @@ function serviceTier({ serviceTier: tier }: Generation, { source }: EncodeContex
   return source === Dialect.MESSAGES && tier === "standard_only" ? "default" : tier;
 }
 
-/** Some vendors of this style know them; OpenAI itself refuses them. */
+/** Some vendors of this style accept them; OpenAI refuses them. */
 function penalties({ presencePenalty, frequencyPenalty }: Generation): JsonRecord {
   return {
     ...(presencePenalty !== undefined && { presence_penalty: presencePenalty }),
@@ -94,7 +94,7 @@ function penalties({ presencePenalty, frequencyPenalty }: Generation): JsonRecor
   };
 }
 
-/** Hints that vendors of this style need not know. */
+/** Drops hints that vendors of this style may not support. */
 function dropUnknown(generation: Generation, { drop, isOwn }: EncodeContext): void {
   if (generation.topK !== undefined) drop("top_k");
   if (generation.seed !== undefined) drop("seed");
@@ -104,8 +104,8 @@ function dropUnknown(generation: Generation, { drop, isOwn }: EncodeContext): vo
 }
 
 /**
- * Puts extras if their path says: beside the body's own members, or inside one of them. All of the
- * body was made for this request, so it is changed in place.
+ * Adds extras at their path: next to the body's members, or inside one of them. The body was
+ * created for this request, so it is changed in place.
  */
 function addOwnExtras(
   body: Record<string, unknown>,

@@ -19,7 +19,7 @@ export function encodeReasoning(options: ReasoningOptions): JsonRecord | undefin
   return { ...(effort && { effort }), ...(summary && { summary }) };
 }
 
-/** Whether the model is asked to reason. */
+/** Whether the request asks for reasoning. */
 export function asksForReasoning(options: ReasoningOptions | undefined): boolean {
   return options !== undefined && effortOf(options) !== "none" && effortOf(options) !== "";
 }
@@ -44,7 +44,7 @@ function effortOf({ mode, effort, budgetTokens }: ReasoningOptions): string {
   }
 }
 
-/** In messages, whoever asks for reasoning sees it unless they say otherwise. */
+/** In messages, requested reasoning is shown by default. */
 function summaryOf({ mode, summary }: ReasoningOptions): string {
   const isShown = mode === ReasoningMode.ADAPTIVE || mode === ReasoningMode.BUDGET;
   switch (summary) {

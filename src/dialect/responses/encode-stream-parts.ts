@@ -49,7 +49,7 @@ export class MessageWriter {
     return itemAdded(this.#place, messageItem({ id, status: "in_progress", content: [], phase }));
   }
 
-  /** Adds a part. @param onEnd told once it is complete */
+  /** Adds a part. @param onEnd called once it is complete */
   part(type: "text" | "refusal", onEnd: () => string): PartWriter {
     const { events, id, at } = this.#place;
     const index = this.#content.length;
@@ -117,7 +117,7 @@ class TextWriter implements PartWriter {
       this.#text += delta.value;
       return this.#deltas.write(delta.value);
     }
-    // What a citation is about may be the whole text: it is told when that is there.
+    // A citation may cover the whole text, so it is written when the text is complete.
     if (delta.case === "citation") this.#citations.push(delta.value);
     return "";
   }
@@ -172,7 +172,7 @@ class RefusalWriter implements PartWriter {
 /** A text that is under way. */
 interface OpenText {
   readonly deltas: DeltaWriter;
-  /** Its place among those of its kind. */
+  /** Its index among parts of its kind. */
   readonly members: JsonRecord;
   /** Whether it is a summary to the vendor too; else text that is shown as one. */
   readonly isSummary: boolean;
@@ -180,18 +180,18 @@ interface OpenText {
 }
 
 /**
- * Writes reasoning. The text itself is shown as such where it comes from a vendor of this style, which its
- * id tells; any other as a summary, because most clients show nothing else.
+ * Writes reasoning. The text is shown as reasoning if a vendor of this style generated it,
+ * according to its ID; otherwise as a summary, because most clients show nothing else.
  */
 export class ReasoningWriter implements PartWriter {
   readonly #place: ItemPlace;
   readonly #begun: Reasoning;
   readonly #showsText: boolean;
-  /** What the vendor gave. */
+  /** Summaries from the vendor. */
   readonly #summaries: string[] = [];
   #text = "";
   #seal: ReasoningSeal | undefined;
-  /** What the client sees as summaries. */
+  /** Summaries that the client sees. */
   readonly #shown: string[] = [];
   #openSummary: OpenText | undefined;
   #openText: OpenText | undefined;

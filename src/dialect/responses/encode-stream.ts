@@ -39,7 +39,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
   /** The items that are complete, as JSON, by their place. */
   readonly #output: string[] = [];
   #items = 0;
-  /** The call that has ended last. Only what follows tells whether it was cut off. */
+  /** The call that ended last. Only later events show whether it was cut off. */
   #endedCall: number | undefined;
   /** The message that ends the output so far, if one does. */
   #message: MessageWriter | undefined;
@@ -173,7 +173,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     return out + this.#events.event(`response.${status}`, `"response":${response}`);
   }
 
-  /** Tells the vendor's explanation as content: the style has no other place for it. */
+  /** Writes the vendor's explanation as content, because the style has no other place for it. */
   #refuse(refusal: string): string {
     const index = -1;
     const begun = this.#content(index, "refusal", undefined);
@@ -224,7 +224,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     };
   }
 
-  /** What only vendors of this style send. */
+  /** Writes parts that only vendors of this style send. */
   #whole({ dialect, type, json }: OpaquePart): string {
     if (dialect !== Dialect.RESPONSES || contentType.test(type)) {
       this.#names.drop(type);

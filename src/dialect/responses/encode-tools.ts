@@ -32,7 +32,7 @@ export function encodeTooling(conversation: Conversation, context: EncodeContext
 /** A tool; one of a vendor is as its author wrote it. */
 export type WrittenTool = JsonRecord | JsonText;
 
-/** Writes tools; those of a namespace that follow each other stand in it together. */
+/** Writes tools; consecutive tools of a namespace are written together inside it. */
 export function encodeTools(tools: readonly Tool[], context: EncodeContext): WrittenTool[] {
   const written: WrittenTool[] = [];
   let open: { readonly name: string; readonly tools: WrittenTool[] } | undefined;

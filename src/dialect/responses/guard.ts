@@ -54,7 +54,10 @@ function typeCheck(limit: number | undefined) {
   };
 }
 
-/** The results of a file search where the request does not say, and the most tokens of one where its store does not. */
+/**
+ * Number of results of a file search without a limit in the request, and the maximum tokens of one
+ * result without a limit in its store.
+ */
 const fileSearch = { results: 20, tokensPerResult: 800 };
 
 function foundTokensOf(tool: JsonRecord, path: string): number | undefined {
@@ -65,7 +68,7 @@ function foundTokensOf(tool: JsonRecord, path: string): number | undefined {
 
 const limitName = "max_tool_calls";
 
-/** Tells the vendor the most calls, where the request does not. */
+/** Sets the vendor's maximum number of calls, if the request has none. */
 function limitCalls({ bytes, use }: GuardedBody): void {
   const scan = new ObjectScan().scan(bytes, 0, bytes.length);
   const member = scan.find(limitName);
@@ -80,7 +83,7 @@ function limitCalls({ bytes, use }: GuardedBody): void {
 
 const send = 'send the items in "input"';
 
-/** The top-level members that the guard reads: each may stand only once, and under this name only. */
+/** Top-level members that the guard reads. Each may appear only once, and only under this name. */
 export const guardedResponsesMembers: readonly string[] = [
   ...suspects.members,
   ...["tools", limitName],

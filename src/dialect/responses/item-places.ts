@@ -1,13 +1,13 @@
-/** Only this style has items with ids and indexes.
+/**
+ * Items with IDs and indexes exist only in this style.
  *
- * Tells the items of a stream apart, whose vendors
- * leave either out, give two items one index or one id, or change an item's id from event to event.
- * An event belongs to the item with its id, else with its call id, else with its index, else to the
- * one that is under way.
+ * Distinguishes the items of a stream whose vendors omit either, reuse an index or ID for two
+ * items, or change an item's ID from event to event. An event belongs to the item with its ID, else
+ * with its call ID, else with its index, else to the open item.
  */
 import { countAt, type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 
-/** What is known of an item. */
+/** Identity of an item. */
 interface Place {
   readonly key: number;
   readonly type: string;
@@ -22,10 +22,10 @@ export class ItemPlaces {
   readonly #byId = new Map<string, Place>();
   readonly #byCallId = new Map<string, Place>();
   readonly #byIndex = new Map<number, Place>();
-  /** Ids that several items have: they tell nothing. */
+  /** IDs that several items share, so they identify none. */
   readonly #shared = new Set<string>();
 
-  /** How many items have begun: their keys are below it. */
+  /** Number of items so far: their keys are below it. */
   get size(): number {
     return this.#all.length;
   }

@@ -72,7 +72,7 @@ function fromDataUrl(url: string): MediaInit | undefined {
   return { mimeType: found[1] ?? "", source: { case: "base64", value } };
 }
 
-/** What decides how media are written. */
+/** Properties of the target that decide how media are written. */
 export interface MediaTarget {
   /** Whether the request came in this style: its file ids are then the vendor's own. */
   readonly isOwn: boolean;

@@ -1,4 +1,7 @@
-/** The names of OpenAI's responses, and what each can cost (R-TXT-13). Their headers are those of chat completions. */
+/**
+ * The names of OpenAI's responses, and their price classes (R-TXT-13). Their headers are those of
+ * chat completions.
+ */
 import type { ToolRules } from "../features/billed-features.ts";
 import { classed } from "../features/member-class.ts";
 

@@ -86,7 +86,7 @@ function newTextBytes(bytes: Buffer, event: ObjectScan, knownBytes: number): num
 export class ResponsesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #response = new ObjectScan();
-  /** What was relayed, for {@link stop}: the last event repeats the reply. */
+  /** The relayed output, for {@link stop}: the last event repeats the reply. */
   readonly #output: RelayedOutput;
   #nextSequence = 0;
   /** Whether an error about the operator's account was replaced: nothing more of it is relayed. */

@@ -313,7 +313,7 @@ export class RelayedOutput {
 function isOf(open: OpenText | undefined, event: ObjectScan): boolean {
   return (
     open !== undefined &&
-    // Without an index the item must be looked for.
+    // An event without an index requires a search for its item.
     event.count("output_index") === open.at &&
     (open.kind.index === undefined || event.count(open.kind.index) === open.index) &&
     event.is("type", open.deltaType)

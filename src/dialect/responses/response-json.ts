@@ -20,7 +20,7 @@ import { encodeReasoning, encodeText } from "./encode-settings.ts";
 import { encodeTooling } from "./encode-tools.ts";
 import { usageJson } from "./usage.ts";
 
-/** The state of a response, besides the request. */
+/** State of a response, besides the request. */
 interface ResponseState {
   readonly status: "in_progress" | "completed" | "incomplete";
   /** The reason it is incomplete; `null` for none. */
@@ -121,7 +121,10 @@ function shownTool(tool: string): string {
   return withDefaults({ description: "null", parameters: "null", strict: "false" }, tool);
 }
 
-/** The members of a JSON object, and those that it lacks. @param given empty: none */
+/**
+ * Returns the members of a JSON object, with defaults for missing ones. @param given empty if there
+ * are none
+ */
 function withDefaults(defaults: Readonly<Record<string, string>>, given: string): string {
   const names = new Set(objectMembers(given).map(({ name }) => name));
   const lacked = Object.entries(defaults).filter(([name]) => !names.has(name));
@@ -240,9 +243,10 @@ export function withStatus(begun: string, { status, error }: ResponseStatus): st
 const keptMembers = ["id", "created_at", "background", "previous_response_id", "model"];
 
 /**
- * The completed response of a background request, under the id of the pending one. Both are JSON.
+ * Returns the completed response of a background request, under the ID of the pending one. Both are
+ * JSON.
  *
- * @param usage in place of the vendor's figures. Default: they stay
+ * @param usage replaces the vendor's figures. Default: they stay
  */
 export function finishedResponse(begun: string, made: string, usage?: Usage): string {
   const known = new Map(objectMembers(begun).map(({ name, json }) => [name, json]));

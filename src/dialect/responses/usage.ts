@@ -11,7 +11,7 @@ import {
 } from "../features/usage.ts";
 
 /**
- * Reads `usage`; `undefined` if there is nothing usable.
+ * Reads `usage`; undefined if it is unusable.
  *
  * @param member reads other members of the response. Default: there are none
  */

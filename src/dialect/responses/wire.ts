@@ -1,7 +1,10 @@
-/** The ids of responses items and calls: which may go out as they are, and what stands in for the others. */
+/**
+ * IDs of items and calls in responses: which of them may be sent unchanged, and substitutes for the
+ * others.
+ */
 import { createHash } from "node:crypto";
 
-/** What the ids of each kind of item begin with. */
+/** ID prefix of each kind of item. */
 export const itemPrefixes = {
   message: "msg_",
   function_call: "fc_",
@@ -17,7 +20,10 @@ export type ItemType = keyof typeof itemPrefixes;
 /** The longest id that vendors of this style take. */
 const idMax = 64;
 
-/** The item's id if vendors take it for one of theirs, else empty: they refuse any other. */
+/**
+ * Returns the item's ID if vendors accept it as one of theirs, else empty, because they refuse any
+ * other.
+ */
 export function itemIdFor(type: ItemType, id: string): string {
   return id.startsWith(itemPrefixes[type]) && id.length <= idMax ? id : "";
 }

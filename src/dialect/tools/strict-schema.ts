@@ -1,4 +1,4 @@
-/** What OpenAI's styles demand of a schema that is to be followed exactly. */
+/** Requirements of OpenAI's styles on a strict schema. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { isRecord, parseRecord } from "../../wire/json/value.ts";
 
@@ -21,7 +21,7 @@ export function isClosed(schema: unknown): boolean {
 
 /** Whether a schema of a request is to be followed exactly. */
 export interface StrictSchema {
-  /** What the request says; undefined for the default of its style. */
+  /** The request's setting; undefined for the default of its style. */
   readonly strict: boolean | undefined;
   /** The schema. Empty if there is none. */
   readonly schemaJson: string;
@@ -30,8 +30,8 @@ export interface StrictSchema {
 }
 
 /**
- * Whether a vendor may be told to follow it exactly. In messages that may also be asked for schemas with
- * optional members, which the vendor would refuse: the reply then only tries to follow it.
+ * Whether a vendor may enforce the schema strictly. In messages, strict schemas may have optional
+ * members, which the vendor would refuse: the reply then only tries to follow the schema.
  */
 export function strictFor({ strict, schemaJson, source }: StrictSchema, drop: () => void) {
   if (source !== Dialect.MESSAGES || strict !== true) return strict;

@@ -13,7 +13,7 @@ export class ToolCallCount {
     return this.#calls;
   }
 
-  /** Counts one call. @param member `undefined`: it is none */
+  /** Counts one call. @param member undefined if it is not a billable tool */
   add(member: keyof ToolCalls | undefined): void {
     if (member === undefined) return;
     this.#calls ??= {};

@@ -1,18 +1,19 @@
 /**
- * Names of tools on their way to a vendor whose style allows fewer of them, and back. No state is needed:
- * the same name always becomes the same other name, and the tools of the request tell which one was meant.
+ * Shortens names of tools for a vendor whose style allows fewer characters, and restores them. No
+ * state is needed: a name always becomes the same other name, and the request's tools identify the
+ * original.
  */
 import { createHash } from "node:crypto";
 
-/** What a style allows in the names of its tools. */
+/** Limits of a style on the names of its tools. */
 export interface ToolNameLimits {
   /** The most characters: at least 64. */
   readonly charsMax: number;
-  /** The only characters that may stand in it: ASCII letters, digits, `_`, `-`, and where this is set `.`. */
+  /** Allowed characters: ASCII letters, digits, `_`, `-`, and `.` if this is set. */
   readonly dots: boolean;
 }
 
-/** How the contract names a tool. */
+/** A tool's name in the contract. */
 export interface ToolIdentity {
   readonly name: string;
   /** Empty if there is none. */
@@ -20,9 +21,9 @@ export interface ToolIdentity {
 }
 
 /**
- * What writes a style's names of tools: a name that fits stays as it is; any other becomes its first 55
- * characters, with `_` for what is not allowed, `_`, and 8 hexadecimal digits of its SHA-256. A namespace
- * stands before the name.
+ * Creates a function that writes a style's tool names. A name within the limits stays unchanged.
+ * Any other becomes its first 55 characters, with `_` for characters that are not allowed, `_`, and
+ * 8 hexadecimal digits of its SHA-256. A namespace precedes the name.
  */
 export function toolNameFor(limits: ToolNameLimits): (tool: ToolIdentity) => string {
   const legal = limits.dots ? /^[\w.-]+$/ : /^[\w-]+$/;

@@ -1,7 +1,7 @@
 /**
- * Brings tool calls and their results into the form that vendors demand: ids are unique, and one result of each call
- * stands directly after it. Some vendors count ids per turn, so the same one comes again in each turn; some clients
- * send results late, or twice. Pure.
+ * Arranges tool calls and their results as vendors demand: IDs are unique, and one result of each
+ * call directly follows it. Some vendors count IDs per turn, so they repeat in each turn; some
+ * clients send results late, or twice. Pure.
  */
 import {
   type Part,
@@ -12,7 +12,7 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { newTurn } from "../turns/parts.ts";
 
-/** What a vendor demands of calls and results. */
+/** A vendor's rules for calls and results. */
 export interface PairRules {
   /** Whether no two calls may have the same id. */
   readonly areIdsUnique: boolean;
@@ -51,7 +51,7 @@ function arePaired(turns: readonly Turn[]): boolean {
   return true;
 }
 
-/** A call whose results are looked for. */
+/** A call whose results are searched. */
 interface PairedCall {
   /** Its id as it is sent. */
   readonly id: string;

@@ -1,6 +1,6 @@
 /**
- * Gives the tools of a reply back the names and forms that the caller knows them by. The input of a function is then an
- * object: models and vendors that have no parameters to send write `null` or nothing. Pure.
+ * Restores the names and forms of a reply's tools that the caller uses. The input of a function
+ * becomes an object: models and vendors without parameters write `null` or nothing. Pure.
  */
 import {
   ToolType,
@@ -15,14 +15,14 @@ import { restoreToolName } from "./tool-names.ts";
 
 /** Restores the tools of one reply. */
 export class ToolRestorer {
-  /** By the name that the vendor was told. */
+  /** By the name that was sent to the vendor. */
   readonly #find: (wireName: string) => KnownTool | undefined;
   /** The inputs of custom tools that the vendor takes for functions, by part: they must be unwrapped whole. */
   readonly #wrapped = new Map<number, string>();
   /** Inputs of functions of which nothing but a beginning of `null` has come, by part. */
   readonly #empty = new Map<number, string>();
 
-  /** @param tools those of the request */
+  /** @param tools the request's tools */
   constructor(tools: readonly Tool[]) {
     this.#find = toolFinder(tools);
   }
@@ -75,7 +75,7 @@ export class ToolRestorer {
     return [empty === "" ? event : inputDelta(index, empty + delta)];
   }
 
-  /** What is left of a call's input at its end. */
+  /** Returns the rest of a call's input at its end. */
   #rest(index: number): GenerateEvent[] {
     const wrapped = this.#wrapped.get(index);
     if (wrapped !== undefined) {
@@ -88,7 +88,10 @@ export class ToolRestorer {
     return [inputDelta(index, objectInput(empty))];
   }
 
-  /** Returns whether the call's input is a custom tool's, wrapped for a vendor that has none. */
+  /**
+   * Returns whether the call's input belongs to a custom tool and was wrapped for a vendor without
+   * custom tools.
+   */
   #restore(call: ToolCall): boolean {
     const known = this.#find(call.name);
     if (known === undefined) return false;
@@ -118,14 +121,14 @@ function toolCallOf(part: Part | undefined): ToolCall | undefined {
   return part?.kind.case === "toolCall" ? part.kind.value : undefined;
 }
 
-/** A tool as the caller knows it. */
+/** A tool with the caller's name and form. */
 interface KnownTool {
   readonly name: string;
   readonly namespace: string;
   readonly type: ToolType;
 }
 
-/** Finds the tool that a vendor's call means, by the name that the vendor was told. */
+/** Finds the tool of a vendor's call by the name that was sent to the vendor. */
 function toolFinder(tools: readonly Tool[]): (wireName: string) => KnownTool | undefined {
   const known = tools.flatMap(({ kind, namespace }): KnownTool[] => {
     if (kind.case === "function") {

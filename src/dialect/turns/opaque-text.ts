@@ -1,6 +1,7 @@
 /**
- * Text of content that only one style knows: searches, runs of code and other tools of a vendor, references to tools.
- * A conversation that contains such content can go on with another vendor, whose model reads it as text. Pure.
+ * Converts content that only one style supports to text: searches, code runs and other vendor
+ * tools, references to tools. A conversation with such content can then continue at another vendor,
+ * whose model reads it as text. Pure.
  */
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
@@ -33,11 +34,11 @@ const responsesTypes =
   /_(?:call|call_output|output|list_tools|approval_request|approval_response)$/;
 
 /**
- * The parts that stand for an opaque part of another style. Undefined if it cannot be left out,
- * since the question would be another one.
+ * Returns the parts that replace an opaque part of another style. Undefined if it cannot be omitted
+ * without changing the question.
  *
- * @param place the role of its turn; `undefined` in the result of a tool
- * @param drop is called with the name of what has no text
+ * @param place the role of its turn; undefined in the result of a tool
+ * @param drop called with the name of content that has no text
  */
 export function portableParts(
   { dialect, type, json }: OpaquePart,
@@ -66,7 +67,7 @@ function isHistory(dialect: Dialect, type: string, place: Role | undefined): boo
   return dialect === Dialect.MESSAGES && (place !== Role.USER || messagesTypes.test(type));
 }
 
-/** A call that a program of the model made: for others, a call like any. */
+/** A call from a program of the model; other vendors treat it like any call. */
 function toolCall(record: JsonRecord, json: string): Part {
   const input = memberOf(json, "input") || "{}";
   const call = { id: textAt(record, "id"), name: textAt(record, "name"), input };

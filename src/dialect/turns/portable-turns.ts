@@ -27,9 +27,10 @@ export type PortableQuirks = Pick<VendorQuirks, "callIds" | "toolResults"> &
   Required<Pick<VendorQuirks, "blankText">>;
 
 /**
- * The turns for a vendor of another style: media types have their usual names, tool calls have results and ids of their
- * own, and content that only the caller's style knows is text. Blank texts are left out if the vendor refuses them. What
- * cannot be left out stays, for the encoder to refuse.
+ * Returns the turns for a vendor of another style: usual names of media types, unique IDs and
+ * results for tool calls, and text for content that only the caller's style supports. Blank texts
+ * are removed if the vendor refuses them. Content that cannot be omitted stays, so that the encoder
+ * refuses it.
  */
 export function portableTurns(turns: readonly Turn[], target: PortableTarget): readonly Turn[] {
   const written = replaced(turns, (turn) => portableTurn(turn, target)) ?? turns;
@@ -106,7 +107,7 @@ function isBlank(text: string): boolean {
   return /^[\s\u001c-\u001f\u0085]*$/.test(text);
 }
 
-/** Samples without a header: only parameters tell how to read them. */
+/** Samples without a header: only parameters describe their format. */
 const rawAudio: ReadonlySet<string> = new Set(["audio/pcm", "audio/l16"]);
 
 /** Types that say nothing of an image's format. */

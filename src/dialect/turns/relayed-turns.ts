@@ -7,17 +7,17 @@ import type { Member, Outline } from "../../wire/json/outline.ts";
 import { ObjectScan, type Span } from "../../wire/json/scan.ts";
 import type { Edit } from "../../wire/json/splice.ts";
 
-/** Where a style has its turns. */
+/** Position of a style's turns. */
 export interface TurnForm {
   /** The member with the turns. */
   readonly list: "messages" | "input";
   /** The type of a text among the parts of a system message. */
   readonly textType: "text" | "input_text";
-  /** The member with the system text, if it is not among the turns. Default: the first turns. */
+  /** Member with the system text, if it is not among the turns. Default: the first turns. */
   readonly system?: "system";
 }
 
-/** What is to be edited. */
+/** Rules for editing. */
 export interface TurnRules {
   readonly lateSystem: NonNullable<VendorQuirks["lateSystem"]>;
   readonly developerRole: NonNullable<VendorQuirks["developerRole"]>;
@@ -132,7 +132,7 @@ function mergeEdits(
   return [{ start: at, end: at, text: message }, ...removals];
 }
 
-/** Removes turns, each with a comma beside it. */
+/** Removes turns, each with an adjacent comma. */
 function removalsOf(turns: readonly Turn[], removed: readonly Turn[]): Edit[] {
   const firstKept = turns.findIndex((turn) => !removed.includes(turn));
   return turns.flatMap((turn, index): Edit[] => {
@@ -140,7 +140,8 @@ function removalsOf(turns: readonly Turn[], removed: readonly Turn[]): Edit[] {
     const { start, end } = turn;
     const next = turns[index + 1];
     const before = turns[index - 1];
-    // Those before the first that stays take the comma behind them, all others the one before them.
+    // Turns before the first remaining one take the comma after them, all others the comma before
+    // them.
     if (firstKept < 0 || index < firstKept) return [{ start, end: next?.start ?? end, text: "" }];
     return [{ start: before?.end ?? start, end, text: "" }];
   });

@@ -36,10 +36,10 @@ export function findMembers(body: Uint8Array, known: KnownMembers): FoundBody {
   return { bytes, outline, members, model: readModel(bytes, members, "model") };
 }
 
-/** What differs between the styles. */
+/** Differences between the styles. */
 interface StyleFacts extends Pick<TextRequest, "maxOutputTokens"> {
   readonly form: TurnForm;
-  /** What a vendor does not take of the turns. */
+  /** Content of turns that a vendor refuses. */
   readonly rulesFor: (target: VendorModel) => TurnRules;
 }
 

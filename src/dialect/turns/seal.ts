@@ -20,9 +20,9 @@ const dialects = Object.values(Dialect);
 export interface SealContents {
   /** The reasoning's text. Default: none. */
   readonly text?: string;
-  /** Its summaries, each for itself. Default: none. */
+  /** Its summaries, separately. Default: none. */
   readonly summaries?: readonly string[];
-  /** The id that the item had on the vendor's wire. Default: none. */
+  /** ID of the item on the vendor's wire. Default: none. */
   readonly itemId?: string;
 }
 
@@ -49,7 +49,7 @@ interface Wire {
 /**
  * Wraps a seal for a client of another style.
  *
- * @param seal `undefined` if the reasoning has none but the client's style requires one
+ * @param seal undefined if the reasoning has none but the client's style requires one
  */
 export function wrapSeal(seal: ReasoningSeal | undefined, contents: SealContents = {}): string {
   const { text = "", summaries = [], itemId = "" } = contents;
