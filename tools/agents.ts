@@ -13,7 +13,7 @@ import { type AgentGateway, startAgentGateway } from "./agents/gateway.ts";
 import { type AgentsOptions, readOptions, usage } from "./agents/options.ts";
 import { tasks } from "./agents/trial.ts";
 
-/** What came of it all. */
+/** The overall result. */
 interface Result {
   passed: number;
   readonly failures: string[];

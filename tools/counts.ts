@@ -1,7 +1,7 @@
 /** Reads from vitest's JSON report how many tests passed, and which did not. */
 import { existsSync, readFileSync } from "node:fs";
 
-/** How many tests ended how. */
+/** Numbers of tests by result. */
 export interface Counts {
   passed: number;
   failed: number;
@@ -51,8 +51,8 @@ export function readFailedFiles(file: string): FailedFile[] {
 }
 
 /**
- * Reads the counts. A file that failed outside its tests (while loading, or by leaving something open)
- * counts as one failure, and so does a run that failed for no reason named in the report.
+ * Reads the counts. A file that failed outside its tests (while loading, or by leaving something
+ * open) counts as one failure, and so does a run that failed for no reason named in the report.
  */
 export function readCounts(file: string, exitCode: number): Counts {
   if (!existsSync(file)) return { passed: 0, failed: 1, skipped: 0 };

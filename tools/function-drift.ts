@@ -23,8 +23,8 @@ interface FoundFunction {
 const scratch = "function_drift";
 
 /**
- * Everything of the functions of two schemas, aggregates too, which PostgreSQL writes as SQL by no function of its own.
- * Functions of extensions are the extensions' own.
+ * Definitions of the functions of two schemas, including aggregates, for which PostgreSQL has no
+ * function that writes SQL. Functions of extensions are excluded.
  */
 const findStatement = `
 select nspname as schema, proname as name, p.oid::regprocedure::text as signature,
@@ -37,8 +37,9 @@ select nspname as schema, proname as name, p.oid::regprocedure::text as signatur
   order by proname, signature`;
 
 /**
- * Installs the files into a schema of their own and compares what PostgreSQL made of them with what is there: no
- * difference of meaning is overlooked, none of white space outside the bodies is reported. Leaves nothing behind.
+ * Installs the files into a separate schema and compares PostgreSQL's result with the existing
+ * functions. Differences of meaning are found; differences of white space outside the bodies are
+ * not. Leaves nothing behind.
  */
 export async function findFunctionDrift(client: ClientBase): Promise<FunctionDrift[]> {
   await client.query("begin");

@@ -18,15 +18,15 @@ import { findFunctionDrift } from "./function-drift.ts";
 const folder = join(import.meta.dirname, "../src/db/migration");
 const functionFolder = join(import.meta.dirname, "../src/db/sql");
 
-/** What a migrated database lacks. */
+/** Differences of a migrated database. */
 interface Drift {
-  /** Statements: for tables by their entities, and for functions that no file makes any more. */
+  /** Statements: for tables by their entities, and for functions that no file creates any more. */
   readonly statements: readonly string[];
   /** The functions whose files are new or changed. */
   readonly functions: readonly string[];
 }
 
-/** Compares on a server of its own, so that it needs and changes nobody's database. */
+/** Compares on a separate server, so that no other database is needed or changed. */
 async function findDrift(): Promise<Drift> {
   const dataDir = mkdtempSync(join(tmpdir(), "uas-migration-"));
   const log = { info: () => {}, warn: print };

@@ -1,6 +1,7 @@
 /**
- * What `npm run nightly` runs: the tests of `test/nightly`, which run each rig in its short form, then each rig in its long
- * form, one after the other. It takes hours. A rig that fails does not stop the others; the last lines say how each ended.
+ * Runs `npm run nightly`: the tests of `test/nightly`, which run each rig in its short form, then
+ * each rig in its long form, one after the other. It takes hours. A failing rig does not stop the
+ * others; the last lines list the results.
  *
  * `-- --only chaos,fuzz` runs only these.
  */

@@ -1,10 +1,10 @@
 /**
- * What `npm test` runs: the static checks, and beside them the tests. Each static check counts as
- * one test. Where few files failed, they are run once more, alone. The last line is `N passed, N
- * failed`, with `, N skipped` if some were.
+ * Runs `npm test`: the static checks, and the tests in parallel. Each static check counts as one
+ * test. If few files failed, they are run once more, alone. The last line is `N passed, N failed`,
+ * with `, N skipped` if some were.
  *
- * `--static` runs the static checks only; `--browser` runs the tests in a browser only, and fails
- * if there is none, `--screenshots` does and takes pictures of every page; every other argument
+ * `--static` runs the static checks only. `--browser` runs the tests in a browser only, and fails
+ * without one; `--screenshots` does the same and takes pictures of every page. Every other argument
  * goes to vitest.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -21,12 +21,12 @@ interface Check {
   run(folder: string): Promise<boolean>;
 }
 
-/** How many files may fail and be run again; more of them have a common cause. */
+/** Maximum number of failed files that are run again; more failures have a common cause. */
 const againMax = 3;
 
 const baseline = "proto/baseline.binpb";
 
-/** Longest first: the short ones fill the time that is left beside them. */
+/** Longest first: the short ones fill the remaining time. */
 const checks: readonly Check[] = [
   command("oxlint", "--type-aware"),
   // With one checker: several check many types twice, for cores that the tests use.
@@ -39,7 +39,10 @@ const checks: readonly Check[] = [
   command("biome", "format", "."),
 ];
 
-/** How many checks run at once. Each of the long ones reads files on one core, and uses all of them only then. */
+/**
+ * Number of parallel checks. Each of the long ones reads files on one core, and then uses all
+ * cores.
+ */
 const checksAtOnce = 2;
 
 /** Runs everything, in a temporary folder for what it has to write, and ends the process. */
@@ -101,7 +104,7 @@ async function runTests(
   if (findBrowser() === undefined) print("browser tests: not run (there is no Chromium)");
   const counts = readCounts(report, code);
   const failed = readFailedFiles(report);
-  // What runs once more runs alone.
+  // The second run has the machine to itself.
   await checking;
   if (failed.length > 0 && failed.length <= againMax) await runAgain(folder, failed, counts);
   return counts;

@@ -7,7 +7,7 @@ export const compiledEnv = {
   NODE_COMPILE_CACHE: join(import.meta.dirname, "../../node_modules/.cache/uas-gateway"),
 };
 
-/** What `npm start` sets. */
+/** Environment of `npm start`. */
 export const startVariables = {
   MALLOC_ARENA_MAX: "2",
   MALLOC_MMAP_THRESHOLD_: "1048576",

@@ -5,7 +5,7 @@ import { createDatabase, dropDatabase, withDatabase } from "./test-server.ts";
 /** A database that only its test uses. */
 export interface TestDatabase {
   readonly url: string;
-  /** Drops it. Rejects if somebody is still connected: close what uses it first. */
+  /** Drops it. Rejects while connections are open: close their owners first. */
   close(): Promise<void>;
 }
 

@@ -19,7 +19,10 @@ export interface FaultProxy {
   refuse(isRefusing: boolean): void;
   /** Accepts the next connection, and never serves it. */
   neglectNext(): void;
-  /** Cuts every connection when the server's next answer arrives: it has done its work, nobody hears. */
+  /**
+   * Cuts every connection when the server's next answer arrives: the server has done its work, but
+   * the client gets no answer.
+   */
   cutAtNextAnswer(): void;
   /** The same, and refuses new connections from then on. Resolves when it has happened. */
   dieAtNextAnswer(): Promise<void>;
@@ -42,7 +45,7 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
   let onCut = (): void => {};
   const clients = new Set<Socket>();
   const upstreams = new Set<Socket>();
-  /** Those of clients that wait for an answer. */
+  /** Clients that wait for an answer. */
   const waiting = new Set<Socket>();
   const cut = (): void => {
     for (const socket of clients) socket.destroy();

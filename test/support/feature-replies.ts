@@ -1,6 +1,6 @@
 /** Replies of vendors that ran tools or made audio, in each style. */
 
-/** What a vendor reports. */
+/** Usage as a vendor reports it. */
 export interface Reported {
   readonly searches: number;
   readonly fetches: number;

@@ -15,7 +15,7 @@ export interface ArrivedForm {
   }[];
 }
 
-/** What to answer. */
+/** The answer. */
 interface FormAnswer {
   /** Default 200. */
   readonly status?: number;
@@ -29,7 +29,7 @@ export interface FormVendor {
   /** Without `/v1`. */
   readonly url: string;
   readonly requests: ArrivedForm[];
-  /** What it answers from now on. */
+  /** Answers all later requests. */
   answer: (request: ArrivedForm) => FormAnswer | Promise<FormAnswer>;
   close(): Promise<void>;
 }

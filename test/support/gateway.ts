@@ -30,29 +30,29 @@ import type {
 } from "../../src/config/config.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 
-/** What a test changes of the usual gateway. */
+/** Differences from the default gateway. */
 export interface GatewayOptions {
   /** The vendors by name; at least one. */
   readonly vendors: Readonly<Record<string, TestVendor>>;
   /** The models by key. Default: `public-model`, routed to `vendor-model` of the first vendor. */
   readonly models?: Readonly<Record<string, TestModel>>;
-  /** Where result files are kept. Default: in the data folder. */
+  /** Storage of result files. Default: in the data folder. */
   readonly storage?: StorageConfig;
-  /** What sends codes. Default: nothing. */
+  /** Sender of one-time codes. Default: none. */
   readonly sms?: SmsConfig;
-  /** What the console allows. Default: everything. */
+  /** Console settings. Default: everything is allowed. */
   readonly console?: Partial<ConsoleConfig>;
-  /** The origins whose pages may call. Default: none. */
+  /** Origins whose pages may call. Default: none. */
   readonly cors?: Config["cors"];
   /** Default: none. */
   readonly limits?: Config["limits"];
-  /** Which receivers of webhooks are exempt from the rules. Default: none. */
+  /** Webhook receivers exempt from the address rules. Default: none. */
   readonly webhooks?: Config["webhooks"];
-  /** How often vendors are asked about tasks. Default: as in earnest. */
+  /** Intervals of polling vendors about tasks. Default: the intervals of production. */
   readonly taskTimings?: OpenGatewayOptions["taskTimings"];
   /** The gateway's clock. Default: the machine's. */
   readonly clock?: OpenGatewayOptions["clock"];
-  /** What the environment says differently. Default: free ports, no operator token. */
+  /** Overrides of the environment. Default: free ports, no operator token. */
   readonly settings?: Partial<Settings>;
   /** Gives the address at which the gateway finds its database, of the real one. Default: the same. */
   readonly databaseAt?: (url: string) => Promise<string>;
@@ -69,7 +69,7 @@ export type TestModel = Partial<Omit<ModelConfig, "key">> & {
   readonly price?: PriceConfig;
 };
 
-/** A call of the log, with errors by their documented words, as customers know them. */
+/** A call of the log, with the documented words of errors. */
 export type RecordedCall = Omit<CallRecord, "errorCode" | "attempts"> & {
   readonly errorCode: string;
   readonly attempts: readonly (Omit<CallAttempt, "errorCode"> & { readonly errorCode: string })[];
@@ -136,10 +136,10 @@ export const priceDefault: PriceConfig = {
   request: undefined,
 };
 
-/** What customers of the usual gateway call. */
+/** Model name that customers of the default gateway use. */
 export const publicModel = "public-model";
 
-/** Starts a gateway on free ports, with a database of its own. */
+/** Starts a gateway on free ports, with a separate database. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const database = options.database ?? (await createTestDatabase());
   const log: string[] = [];

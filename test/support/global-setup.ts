@@ -71,7 +71,8 @@ async function makeFolder(): Promise<string> {
   await removeLeftovers(parent);
   const folder = mkdtempSync(join(parent, `${prefix}${process.pid}-`));
   if (isInMemory) {
-    // As the folder that it stands for: other users may pass to what is open to them.
+    // The same mode as the folder that it replaces: other users may pass to the files that are open
+    // to them.
     chmodSync(folder, 0o711);
     // The workers are started later, and so are their children.
     process.env["TMPDIR"] = folder;
@@ -85,7 +86,7 @@ const memoryFolder = "/dev/shm";
 /** The type of such a file system, by statfs(2). */
 const tmpfs = 0x0102_1994;
 
-/** How much memory must be left for temporary files, and for processes beside them, in bytes. */
+/** Free memory required for temporary files, and for processes besides them, in bytes. */
 const memoryNeeded = { files: 2 * 1024 ** 3, all: 4 * 1024 ** 3 };
 
 /**
@@ -102,8 +103,10 @@ function hasMemory(): boolean {
   }
 }
 
-/** What every gateway loads, and the console's pages: the first ones would each compile and build all of it at once. Where it
- * fails, so do they, and say why. */
+/**
+ * Compiles the modules of the gateway and the console's pages once, instead of in each of the first
+ * gateways. If it fails, so do they, and report the reason.
+ */
 async function compileAll(): Promise<void> {
   const source = (path: string): string => join(import.meta.dirname, "../..", path);
   const parts = [

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll } from "vitest";
 
-/** What counts: sockets, servers, child processes, timers. Not: work that ends by itself. */
+/** Counted resources: sockets, servers, child processes, timers; not work that ends by itself. */
 const counted = new Set([
   "PipeServerWrap",
   "PipeWrap",
@@ -15,10 +15,10 @@ const counted = new Set([
   "Worker",
 ]);
 
-/** How long what is being closed may take to be gone. */
+/** Maximum time for closing resources to disappear. */
 const settleMs = 10_000;
 
-/** What the runner itself keeps open. */
+/** Resources of the test runner. */
 const before = count();
 
 // Set up first, so it runs after every hook of the file.
@@ -46,7 +46,7 @@ function count(): Map<string, number> {
   return counts;
 }
 
-/** What is open beyond what was before: `2 × TCPSocketWrap`. */
+/** Returns the resources opened since: `2 × TCPSocketWrap`. */
 function left(): string[] {
   return [...count()].flatMap(([type, number]) => {
     const more = number - (before.get(type) ?? 0);

@@ -1,10 +1,13 @@
-/** What a test waits for may take long on a busy machine: it is given up after half a minute, not after a second. */
+/**
+ * Waits of tests may take long on a busy machine, so they time out after half a minute instead of a
+ * second.
+ */
 import { vi } from "vitest";
 
-/** How long a change of a key or account may take until every process knows it, in milliseconds (R-AUTH-3). */
+/** Maximum time until every process applies a change of a key or account (R-AUTH-3). */
 export const changeKnownMs = 1_000;
 
-/** For `vi.waitFor` and `vi.waitUntil` if a test names no time of its own, in milliseconds. */
+/** Timeout of `vi.waitFor` and `vi.waitUntil`, unless a test sets one. */
 const timeout = 30_000;
 
 type Waiting = typeof vi.waitFor;

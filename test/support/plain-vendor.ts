@@ -10,7 +10,7 @@ export interface PlainRequest {
   readonly body: string;
 }
 
-/** What to answer. */
+/** The answer. */
 export interface PlainAnswer {
   /** Default 200. */
   readonly status?: number;
@@ -24,7 +24,7 @@ export interface PlainVendor {
   /** Without `/v1`. */
   readonly url: string;
   readonly requests: PlainRequest[];
-  /** What it answers from now on. */
+  /** Answers all later requests. */
   answer: (request: PlainRequest) => PlainAnswer | Promise<PlainAnswer>;
   close(): Promise<void>;
 }

@@ -12,14 +12,14 @@ export interface RawReply {
   readonly isCut: boolean;
 }
 
-/** What to send. */
+/** The request. */
 export interface RawRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
 }
 
-/** Sends a request, on a connection of its own, and reads the reply to its end or break. */
+/** Sends a request on a new connection, and reads the reply to its end or break. */
 export function send(
   url: string,
   { method = "POST", headers = {}, body }: RawRequest = {},

@@ -35,9 +35,9 @@ export interface Receiver {
   readonly origin: string;
   readonly port: number;
   readonly received: readonly Received[];
-  /** How many connections came, also those that sent nothing. */
+  /** Number of connections, including those that sent nothing. */
   readonly connections: () => number;
-  /** What to do from now on. */
+  /** Sets the behaviour for later requests. */
   behave(behave: Behave): void;
   /** Resolves as soon as `count` requests have arrived. */
   arrived(count: number): Promise<readonly Received[]>;

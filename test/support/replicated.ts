@@ -20,7 +20,7 @@ export interface PostgresPrograms {
   readonly postgres: string;
 }
 
-/** What {@link startReplicated} takes. */
+/** Options of {@link startReplicated}. */
 export interface ReplicatedOptions {
   /** Default: the embedded PostgreSQL's. */
   readonly programs?: PostgresPrograms;
@@ -31,7 +31,7 @@ export interface ReplicatedOptions {
 const user = "postgres";
 const password = "replicated";
 
-/** How long a server may take to start, or to be replicated. */
+/** Maximum time for a server to start, or to be replicated. */
 const patienceMs = 60_000;
 
 /** One of the two servers. */
@@ -89,7 +89,7 @@ export class PostgresServer {
     }
   }
 
-  /** Runs a statement on a connection of its own. */
+  /** Runs a statement on a new connection. */
   async query(text: string): Promise<readonly object[]> {
     const client = new Client({
       connectionString: this.url,
@@ -160,7 +160,8 @@ export async function startReplicated(
   const [first, second] = [join(folder, "primary"), join(folder, "standby")];
   const runAs = chooseRunAs(programs.initdb, first);
   await initialize(first, programs, runAs);
-  // It was never started: a copy of it is its state at the start of the log that the standby asks for.
+  // It was never started, so a copy of it equals its state at the start of the log that the standby
+  // requests.
   fs.cpSync(first, second, { recursive: true });
   fs.writeFileSync(join(second, "standby.signal"), "");
   giveTo(runAs, second);

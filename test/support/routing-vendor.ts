@@ -1,4 +1,4 @@
-/** A vendor of chat completions whose every credential and model can be told how to answer. */
+/** A vendor of chat completions with scripted answers for each credential and model. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -17,9 +17,9 @@ export type VendorAnswer = (request: VendorRequest) => void;
 export interface RoutingVendor {
   readonly baseUrl: string;
   readonly requests: VendorRequest[];
-  /** How each request is answered. Default {@link completes}. */
+  /** Answer to each request. Default {@link completes}. */
   answer: VendorAnswer;
-  /** How many requests each credential got. */
+  /** Number of requests of each credential. */
   countByKey(): Readonly<Record<string, number>>;
   close(): Promise<void>;
 }

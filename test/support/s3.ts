@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { S3StorageConfig } from "../../src/config/config.ts";
 
-/** What is used of s3rver, which has no types. */
+/** The used part of s3rver, which has no types. */
 interface S3rver {
   run(): Promise<{ readonly port: number }>;
   close(): Promise<void>;
@@ -25,7 +25,7 @@ export interface S3Server {
   readonly config: S3StorageConfig;
   /** `METHOD query-words` of the requests so far. */
   readonly requests: string[];
-  /** Looks at each request; a status is its answer. Default: nothing. */
+  /** Receives each request; a returned status is its answer. Default: no refusal. */
   refuse: (request: string) => number | undefined;
   close(): Promise<void>;
 }
@@ -43,7 +43,7 @@ export async function startS3(): Promise<S3Server> {
     directory,
     configureBuckets: [{ name: "results" }],
   });
-  // The routes are registered already: this has to stand before them.
+  // The routes are already registered, so this is inserted before them.
   const layers = (server as unknown as { middleware: unknown[] }).middleware;
   server.use(async (context, next) => {
     const words = Object.keys(context.query).filter((word) => word !== "x-id");
@@ -61,7 +61,7 @@ export async function startS3(): Promise<S3Server> {
       endpoint: `http://127.0.0.1:${port}`,
       region: "us-east-1",
       bucket: "results",
-      // What s3rver knows.
+      // The credentials of s3rver.
       accessKeyId: "S3RVER",
       secretAccessKey: "S3RVER",
       forcePathStyle: true,

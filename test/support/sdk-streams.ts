@@ -1,11 +1,11 @@
-/** What the official SDKs make of a stream: the helpers that add it up, which are strict with it. */
+/** Runs the official SDKs' helpers that accumulate streams and validate them strictly. */
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 
 /** A style that clients speak. */
 export type Caller = "chat" | "responses" | "messages";
 
-/** What a client has of a reply. */
+/** A reply as the client received it. */
 export interface Got {
   readonly text: string;
   readonly reasoning: string;
@@ -15,7 +15,7 @@ export interface Got {
   readonly outputTokens: number | undefined;
 }
 
-/** Where an SDK sends its request, and what it asks. */
+/** Address and content of an SDK's request. */
 export interface Asking {
   /** Without a path. */
   readonly origin: string;
@@ -27,12 +27,12 @@ export interface Asking {
   readonly requestId?: string;
 }
 
-/** What the official SDK's helper for streams accumulates. It throws on what is not valid. */
+/** Accumulates a stream with the official SDK's helper, which throws on invalid events. */
 export function accumulated(caller: Caller, asking: Asking): Promise<Got> {
   return readers[caller](asking);
 }
 
-/** What the SDK's helper makes of a stream. */
+/** Accumulates a given stream with the SDK's helper. */
 export function accumulatedOf(caller: Caller, stream: string): Promise<Got> {
   const headers = { "content-type": "text/event-stream" };
   const answer = () => Promise.resolve(new Response(stream, { headers }));
@@ -102,7 +102,7 @@ const readers: Readonly<Record<Caller, (asking: Asking) => Promise<Got>>> = {
       max_tokens: 4_000,
       messages: [{ role: "user", content: asking.text }],
     });
-    // Its accumulated input is parsed as far as it came: what was told is in the events.
+    // Its accumulated input is partially parsed; the events contain the original.
     sdk.on("streamEvent", (event) => {
       if (event.type === "content_block_start" && event.content_block.type === "tool_use") {
         inputs.push("");
@@ -123,14 +123,14 @@ const readers: Readonly<Record<Caller, (asking: Asking) => Promise<Got>>> = {
   },
 };
 
-/** The style's words for a reply that came to its limit of tokens. */
+/** The style's finish reasons for a reply that reached its token limit. */
 export const stopWords: Readonly<Record<Caller, string>> = {
   chat: "length",
   responses: "incomplete max_output_tokens",
   messages: "max_tokens",
 };
 
-/** What the deltas of a stream tell, added up without any SDK; all inputs as one. */
+/** Accumulates the deltas of a stream without an SDK; all inputs as one. */
 export function delivered(
   caller: Caller,
   stream: string,

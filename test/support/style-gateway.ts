@@ -13,7 +13,7 @@ export type VendorStyle = "chat" | "responses" | "messages" | "gemini";
 
 export const vendorStyles = ["chat", "responses", "messages", "gemini"] as const;
 
-/** What becomes of a vendor's work when the client leaves. */
+/** Handling of a vendor's work when the client disconnects. */
 export type Policy = "abort" | "drain";
 
 const kinds = {

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, escapeIdentifier } from "pg";
 
-/** What the global setup tells the tests. */
+/** Data that the global setup passes to the tests. */
 export interface TestServer {
   /** A connection for making databases. */
   readonly adminUrl: string;
@@ -18,7 +18,7 @@ export function withDatabase(url: string, name: string): string {
   return changed.href;
 }
 
-/** Makes a database with a name of its own, as a copy of `template`. Returns the name. */
+/** Creates a database with a unique name as a copy of `template`. Returns the name. */
 export async function createDatabase(adminUrl: string, template: string): Promise<string> {
   const name = `uas_test_${randomBytes(6).toString("hex")}`;
   await withClient(adminUrl, async (client) => {
@@ -38,13 +38,13 @@ const cloneFiles = `
   select set_config(name, 'clone', false) from pg_settings
   where name = 'file_copy_method' and 'clone' = any(enumvals)`;
 
-/** How long connections that are being closed may take to be gone. */
+/** Maximum time for closing connections to disappear. */
 const closeTimeoutMs = 10_000;
 
 /**
  * Drops a database.
  *
- * @throws if somebody was still connected: every resource a test opens is closed, or the test
+ * @throws if connections are still open: every resource that a test opens is closed, or the test
  * fails.
  */
 export async function dropDatabase(adminUrl: string, name: string): Promise<void> {
@@ -63,7 +63,7 @@ export async function dropDatabase(adminUrl: string, name: string): Promise<void
   });
 }
 
-/** What the clients of a database did last. */
+/** Returns the last statement of each of a database's clients. */
 async function connections(client: Client, name: string): Promise<string[]> {
   const { rows } = await client.query<{ query: string }>(
     "select query from pg_stat_activity where datname = $1 and backend_type = 'client backend'",

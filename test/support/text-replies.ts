@@ -1,7 +1,7 @@
 /** Replies of one text in every style, with whatever usage and members a test gives them. */
 export type ReplyStyle = "chat" | "responses" | "messages" | "gemini";
 
-/** What a reply has beside its text. */
+/** Facts of a reply other than its text. */
 export interface ReplyFacts {
   readonly text: string;
   /** The usage, as the style writes it. */
@@ -111,7 +111,7 @@ export function textReply(style: ReplyStyle, facts: ReplyFacts, isStream: boolea
   return { headers, body: frames.join("") + (style === "chat" ? "data: [DONE]\n\n" : "") };
 }
 
-/** Whether a request asks for a stream. */
+/** Whether a request is for a stream. */
 export function asksForStream({ url, body }: { readonly url: string; readonly body: string }) {
   return url.includes("streamGenerateContent") || body.includes('"stream":true');
 }

@@ -1,6 +1,6 @@
-/** What is known of an agent command line, whichever it is. */
+/** Common interface of agent command lines. */
 
-/** Where an agent finds the gateway. */
+/** Address and key of the gateway. */
 export interface Door {
   /** Without a path, and without a trailing slash. */
   readonly origin: string;
@@ -14,12 +14,12 @@ export interface Model {
   readonly vendor: "chat" | "responses" | "messages" | "gemini";
 }
 
-/** What an agent is set up for. */
+/** Setup of an agent. */
 export interface Setup extends Door {
   readonly model: Model;
 }
 
-/** How to start an agent's program. */
+/** Start command of an agent. */
 export interface Command {
   readonly args: readonly string[];
   /** Whether the prompt is the last argument. Default: it goes to standard input. */
@@ -43,24 +43,24 @@ export interface Agent {
   /** The name in the table. */
   readonly name: string;
   readonly cli: Cli;
-  /** Whether it asks for reasoning that it can bring back, whatever the model is called. */
+  /** Whether it requests reasoning that it can send back, for any model name. */
   readonly reasons: boolean;
   /** Files of settings, by path below the home. */
   settings(setup: Setup): Readonly<Record<string, string>>;
   /** A command that logs in, with the key on its standard input. Default: no need to. */
   readonly login?: Command;
-  /** The command that answers one prompt, and may run what it is told to. */
+  /** Returns the command that answers one prompt, and may run the tools that the model calls. */
   ask(setup: Setup): Command;
   /**
    * Arguments before those of {@link ask} that make it compact its conversation after each step.
-   * Absent if it cannot be made to.
+   * Absent if that is impossible.
    */
   readonly compacting?: readonly string[];
   /** The styles of vendors whose models it can call. Default: all but Gemini's. */
   readonly vendors?: readonly Model["vendor"][];
-  /** How its tool for shell commands is called. */
+  /** Returns a call of its tool for shell commands. */
   callOf(command: string): ShellCall;
-  /** The last text of the model, from standard output; undefined if there is none. */
+  /** Reads the model's last text from standard output; undefined if there is none. */
   answerOf(output: string): string | undefined;
 }
 
@@ -82,7 +82,7 @@ export function jsonLines(output: string): Array<Record<string, unknown>> {
   });
 }
 
-/** A string that stands below these members. */
+/** Returns a string below these members. */
 export function textAt(value: unknown, ...path: readonly string[]): string | undefined {
   let found = value;
   for (const name of path) found = isRecord(found) ? found[name] : undefined;

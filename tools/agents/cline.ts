@@ -3,7 +3,10 @@ import { type Agent, type Cli, jsonLines, textAt } from "./agent.ts";
 
 const cli: Cli = { package: "cline", version: "3.0.65", program: "cline" };
 
-/** With each provider that it can use here: `openai-native` asks for images with every request, whatever its settings. */
+/**
+ * One agent for each usable provider: `openai-native` requests images every time, whatever its
+ * settings.
+ */
 export const clineAgents: readonly Agent[] = [
   cline("cline, chat", "openai-compatible"),
   cline("cline, messages", "anthropic"),
@@ -37,7 +40,7 @@ function cline(name: string, provider: string): Agent {
     ask: ({ model }) => ({
       args: ["--json", "--provider", provider, "--model", model.key],
       isPromptArgument: true,
-      // Otherwise it starts a hub, a process in a group of its own that outlives it.
+      // Otherwise it starts a hub, a process in a separate group that outlives it.
       env: { CLINE_SESSION_BACKEND_MODE: "local" },
     }),
     callOf: (command) => ({ tool: "run_commands", arguments: { commands: [command] } }),

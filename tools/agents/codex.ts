@@ -49,7 +49,7 @@ export const codexAgents: readonly Agent[] = [
       ]),
     }),
     login: { args: ["login", "--with-api-key"] },
-    // With another provider it compacts by itself, in requests like any other.
+    // With another provider it compacts by itself, in ordinary requests.
     compacting: ["-c", "model_auto_compact_token_limit=1"],
     ask: () => exec({}),
   },

@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "./agent.ts";
 
-/** Where a program runs. */
+/** Environment of a program. */
 export interface Room {
   /** The program's path. */
   readonly program: string;
@@ -15,7 +15,7 @@ export interface Room {
   readonly workFolder: string;
 }
 
-/** How it ended. */
+/** Result of a program. */
 export interface Ending {
   /** The exit code; undefined for a signal, or the time was over. */
   readonly code: number | undefined;
@@ -49,7 +49,7 @@ export async function execute(room: Room, command: Command, input: string): Prom
       NO_PROXY: "127.0.0.1,localhost",
       ...command.env,
     },
-    // A group of its own, so that it can be ended with all that it started.
+    // A separate process group, so that all of its processes can be ended.
     detached: true,
   });
   const timer = setTimeout(() => endGroup(child.pid), runMsMax);

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import type { Cli } from "./agent.ts";
 import { execute } from "./execute.ts";
 
-/** A program that runs, or why there is none. */
+/** A usable program, or the reason why there is none. */
 export type Program =
   | { readonly path: string; readonly version: string }
   | { readonly missing: string };
@@ -31,7 +31,7 @@ export async function install(
   return refused;
 }
 
-/** Looks for a program below a folder, and asks it for its version. */
+/** Searches for a program below a folder, and reads its version. */
 export async function findProgram(cli: Cli, folder: string, scratch: string): Promise<Program> {
   const path = join(folder, "node_modules", ".bin", cli.program);
   if (!existsSync(path)) {

@@ -16,13 +16,13 @@ import type { Door, Model } from "./agent.ts";
 export interface AgentGateway extends Door {
   /** The models, one for each vendor style. */
   readonly models: readonly Model[];
-  /** What the gateway has logged as warnings and errors since the last call of this. */
+  /** Returns the gateway's warnings and errors since the last call. */
   takeLog(): string[];
   /** The body that the vendor of a model got last. */
   lastSentTo(model: Model): string;
   /** All bodies that the vendor of a model got. */
   sentTo(model: Model): readonly string[];
-  /** What must not have reached a vendor. */
+  /** Returns violations of the rules for requests to vendors. */
   violations(): string[];
   /** Throws if the books are wrong, or money is still held. */
   close(): Promise<void>;

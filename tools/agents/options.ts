@@ -10,7 +10,7 @@ import { opencodeAgents } from "./opencode.ts";
 import { piAgents } from "./pi.ts";
 import { qwenCodeAgents } from "./qwen-code.ts";
 
-/** What to run. */
+/** Options of a run. */
 export interface AgentsOptions {
   /**
    * The folder whose `node_modules` has the programs; undefined means install them in a temporary
@@ -31,7 +31,7 @@ const agents: readonly Agent[] = [
 ];
 const programs = [...new Set(agents.map(({ cli }) => cli.program))];
 
-/** Says how to call the script. */
+/** Usage text of the script. */
 export const usage = `usage: npm run agents -- (--clis DIR | --install) [--only ${programs.join(",")}]
   --clis DIR  the agents are installed below DIR/node_modules
   --install   install the known versions into a temporary folder (about 1.5 GB)

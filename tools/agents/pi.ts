@@ -16,7 +16,7 @@ export const piAgents: readonly Agent[] = [
   },
 ];
 
-/** Claude's models decide by themselves how much they think. The other APIs do not know the member. */
+/** Claude models decide themselves how much they think. The other APIs do not have the member. */
 const compat = { forceAdaptiveThinking: true };
 
 function pi(name: string, api: string, path: string): Agent {

@@ -1,4 +1,4 @@
-/** What every agent must be able to do with every model. */
+/** Abilities that every agent must have with every model. */
 import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,7 +14,7 @@ export interface Trial {
   readonly program: string;
   readonly setup: Setup;
   readonly gateway: AgentGateway;
-  /** Where homes may be made. */
+  /** Folder for the agents' home folders. */
   readonly scratch: string;
 }
 
@@ -44,7 +44,7 @@ async function askText(trial: Trial): Promise<string | undefined> {
   return judge(trial, ending, greeting.join(""));
 }
 
-/** The word in the file is known to nobody but the shell. */
+/** Only the shell can read the word in the file. */
 async function askTool(trial: Trial, prefix: string): Promise<string | undefined> {
   const home = makeHome(trial);
   const word = randomBytes(8).toString("hex");
@@ -54,7 +54,7 @@ async function askTool(trial: Trial, prefix: string): Promise<string | undefined
   return judge(trial, ending, word);
 }
 
-/** What was thought before the call must come back with its result: the vendors look at their seals. */
+/** Reasoning before the call must return with its result: the vendors check their seals. */
 async function askReasoning(trial: Trial): Promise<string | undefined> {
   const wrong = await askTool(trial, "think, then ");
   if (wrong !== undefined || !trial.agent.reasons) return wrong;
@@ -83,7 +83,7 @@ async function askCompaction(trial: Trial): Promise<string | undefined> {
     /compaction_trigger|Summarise the conversation/.test(body),
   );
   if (asked < 0) return "no compaction reached the vendor";
-  // A vendor that is asked for a summary answers with the greeting.
+  // A vendor answers a request for a summary with the greeting.
   const next = sent[asked + 1] ?? "";
   const isBack = next.includes('"type":"compaction"') || next.includes(greeting.join(""));
   return isBack ? undefined : "what the conversation was compacted to did not reach the vendor";

@@ -93,7 +93,7 @@ function operationId({ method, route }: RestRoute): string {
   return [method.localName, ...words].join("_");
 }
 
-/** What a route does, in one sentence without a full stop. */
+/** Summarises a route in one sentence without a full stop. */
 function summaryOf({ route, method }: RestRoute, comments: Comments): string {
   return route.summary || firstSentence(commentOn(method, comments));
 }
@@ -113,7 +113,7 @@ const requestIdParameter: JsonPart = {
   schema: { type: "string", maxLength: 256 },
 };
 
-/** Fields of the path, and for reads those of the query. */
+/** Returns the fields of the path, and for reads those of the query. */
 function parametersOf(each: RestRoute, comments: Comments): JsonPart[] {
   const { method, route, dialect } = each;
   return method.input.fields.flatMap((field): JsonPart[] => {
@@ -222,7 +222,7 @@ function jsonBody(schema: JsonPart): JsonPart {
   return { required: true, content: { "application/json": { schema } } };
 }
 
-/** Whether the reply may be an event stream because the body asks for it. */
+/** Whether the reply may be an event stream because the body requests it. */
 function canStream({ method, route }: RestRoute): boolean {
   if (route.compact) return false;
   return isWire(method) && method.methodKind === "server_streaming" && method.localName !== "embed";

@@ -1,6 +1,7 @@
 /**
- * The schemas of replies in `gen/openapi.json`. Replies of the platform's own endpoints are described whole; those in a style of
- * another API by the members that every client reads, for vendors may add others.
+ * The schemas of replies in `gen/openapi.json`. Replies of the platform's endpoints are described
+ * completely; those in a style of another API by the members that every client reads, because
+ * vendors may add others.
  */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { RestRoute } from "../../src/edge/rest/route-table.ts";

@@ -4,14 +4,14 @@ import { gzipSync } from "node:zlib";
 import { type Completion, streamChunks, wholeReply } from "./chat.ts";
 import { asksForStream, asksForUsage, type Behaviour, type Exchange } from "./exchange.ts";
 
-/** How a stream stops: after all of it, or where `cutAfter` says. */
+/** End of a stream: after all of it, or at `cutAfter`. */
 export type StreamEnding = "end" | "destroy" | "reset" | "hang";
 
-/** What to answer, and how. Every member has a harmless default. */
+/** The answer and its delivery. Every member has a harmless default. */
 export interface AnswerOptions extends Partial<Completion> {
-  /** Response headers beside the vendor's usual ones. */
+  /** Response headers besides the vendor's usual ones. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What stands between lines of a stream. Default LF. */
+  /** Separator of a stream's lines. Default LF. */
   readonly newline?: "\n" | "\r\n";
   /** Whether `[DONE]` ends a stream. Default true. */
   readonly done?: boolean;
@@ -27,7 +27,7 @@ export interface AnswerOptions extends Partial<Completion> {
   readonly cutAfter?: number;
   /** Whether the first 40 bytes of the next event are sent too. Default not. */
   readonly insideEvent?: boolean;
-  /** How it stops there. Default `end`. */
+  /** Ending at that point. Default `end`. */
   readonly ending?: StreamEnding;
   /** An error event that is sent if the stream stops. Default none. */
   readonly errorEvent?: Readonly<Record<string, unknown>>;
@@ -36,7 +36,7 @@ export interface AnswerOptions extends Partial<Completion> {
 /** The usage that answers report if the test says nothing. */
 export const usageDefault = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 } as const;
 
-/** Headers of its own that a vendor sends and no customer may see. */
+/** Headers of a vendor that no customer may see. */
 export const vendorHeaders: Readonly<Record<string, string>> = {
   "x-request-id": "req_vendor_7f3a",
   "openai-organization": "org-operators-own",
@@ -48,7 +48,7 @@ export const vendorHeaders: Readonly<Record<string, string>> = {
   server: "cloudflare",
 };
 
-/** Answers in the form that the request asks for: one object, or a stream. */
+/** Answers in the requested form: one object, or a stream. */
 export function answer(options: AnswerOptions = {}): Behaviour {
   return async (exchange) => {
     if (options.delayMs) await sleep(options.delayMs, undefined, { signal: exchange.signal });
@@ -80,7 +80,7 @@ function sendWhole(exchange: Exchange, completion: Completion, options: AnswerOp
   });
 }
 
-/** Answers with this body, whatever was asked: for replies whose every byte matters. */
+/** Answers any request with this body, for replies whose every byte matters. */
 export function bytes(
   body: string | Uint8Array,
   { status = 200, headers }: { status?: number; headers?: Readonly<Record<string, string>> } = {},

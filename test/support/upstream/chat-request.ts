@@ -1,4 +1,7 @@
-/** Which chat-completions requests OpenAI accepts: every member is known, every call is answered. */
+/**
+ * Accepts the chat completions requests that OpenAI accepts: every member is known, every call is
+ * answered.
+ */
 import type { RecordedRequest } from "./exchange.ts";
 import { checkStrict, functionName, metadata, modelRefusal } from "./openai.ts";
 import { type Json, object, objects, string } from "./read.ts";
@@ -194,7 +197,7 @@ const body = (reasoning: Readonly<Record<string, Shape>>): Shape =>
   });
 
 const plain = body({});
-/** As DeepSeek and the hosts of open models have it. */
+/** In the form of DeepSeek and hosts of open models. */
 const withReasoning = body({ reasoning_content: nullable(text()), reasoning: nullable(text()) });
 
 /** Throws ShapeError, or returns an error, for what OpenAI does not accept. */

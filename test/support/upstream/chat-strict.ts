@@ -107,7 +107,7 @@ function write(play: Play, turn: Turn, { request, id }: WriteContext): Written {
   return { whole: wholeReply(completion), frames: [...frames, dataFrame("[DONE]")] };
 }
 
-/** As hosts of open models make them: characters that other styles refuse, and too many of them. */
+/** An ID like those of open models' hosts: too long, with characters that other styles refuse. */
 function oddId(name: string, id: string, at: number): string {
   return `functions.${name}:${at}/${id.repeat(3)}`;
 }

@@ -17,7 +17,7 @@ export interface ToolCall {
   readonly arguments: string;
 }
 
-/** What the vendor says, whatever the form. */
+/** The vendor's reply in any form. */
 export interface Completion {
   readonly id: string;
   /** Seconds. */
@@ -33,7 +33,7 @@ export interface Completion {
   readonly finish: string;
   /** Null if the vendor reports none at all. */
   readonly usage: WireUsage | null;
-  /** Members that no client knows, in the reply and in each chunk. */
+  /** Members unknown to clients, in the reply and in each chunk. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
@@ -63,8 +63,8 @@ export function wholeReply(completion: Completion): Record<string, unknown> {
 }
 
 /**
- * The reply as stream chunks: role, content, tool calls, finish, and the usage chunk only if it is
- * asked for; then every earlier chunk carries `"usage":null`.
+ * Returns the reply as stream chunks: role, content, tool calls, finish, and the usage chunk only
+ * if requested; every earlier chunk then carries `"usage":null`.
  */
 export function streamChunks(
   completion: Completion,

@@ -2,13 +2,13 @@
 import type { Behaviour } from "./exchange.ts";
 import { dataFrame, namedFrame } from "./strict.ts";
 
-/** Who streams it. */
+/** Style of the stream. */
 export type EndlessStyle = "chat" | "responses" | "messages" | "gemini";
 
-/** What never ends: a text, the input of a call, or reasoning. */
+/** The endless part: a text, the input of a call, or reasoning. */
 export type EndlessKind = "text" | "call" | "think";
 
-/** What stands before an input that never ends: clients parse what they have of it. */
+/** Prefix of an endless input: clients parse its received part. */
 export const endlessInput = '{"city":"';
 
 /** Each piece of it: 8 bytes, in which JSON escapes nothing. */

@@ -1,4 +1,4 @@
-/** What the simulated vendor sees of one request, and how a test scripts its answer. */
+/** The simulated vendor's view of one request, and the interface for scripted answers. */
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 
 /** One request as it arrived, kept for the test to look at. */
@@ -41,15 +41,15 @@ export interface Exchange {
   write(bytes: Uint8Array): Promise<boolean>;
 }
 
-/** How the vendor answers one request. */
+/** Answers one request. */
 export type Behaviour = (exchange: Exchange) => Promise<void> | void;
 
-/** Whether the body asks for a stream. */
+/** Whether the body requests a stream. */
 export function asksForStream(request: RecordedRequest): boolean {
   return request.json?.stream === true;
 }
 
-/** Whether the body asks for usage in the stream. */
+/** Whether the body requests usage in the stream. */
 export function asksForUsage(request: RecordedRequest): boolean {
   const options = request.json?.stream_options;
   return isObject(options) && options["include_usage"] === true;

@@ -1,4 +1,4 @@
-/** Which generateContent requests Gemini accepts. */
+/** Accepts the generateContent requests that Gemini accepts. */
 import type { RecordedRequest } from "./exchange.ts";
 import { type Json, object, objects, string } from "./read.ts";
 import { unseal } from "./seal.ts";

@@ -1,7 +1,7 @@
 /** A vendor's answer that is held back in its middle, so that a test can do something meanwhile. */
 import type { Behaviour, Exchange } from "./exchange.ts";
 
-/** What is held back, and for how long. */
+/** Kind and duration of the delay. */
 export interface HeldBack {
   /** After which part of its bytes, 0 to 1; below 0: before its head. */
   readonly part: number;

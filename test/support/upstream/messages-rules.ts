@@ -1,4 +1,4 @@
-/** What Anthropic refuses of messages requests beyond their shape. */
+/** Anthropic's rules for messages requests beyond their shape. */
 import type { RecordedRequest } from "./exchange.ts";
 import { checkShape } from "./messages-request.ts";
 import { checkTurns } from "./messages-turns.ts";

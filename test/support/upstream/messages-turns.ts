@@ -1,10 +1,10 @@
-/** What Anthropic demands of the turns of a conversation: order, tool results, thinking. */
+/** Anthropic's rules for the turns of a conversation: order, tool results, thinking. */
 import { isObject } from "./exchange.ts";
 import { type Json, objects, string } from "./read.ts";
 import { sign, unseal } from "./seal.ts";
 import { invalid, type Path } from "./shape.ts";
 
-/** How the request changes the rules. */
+/** Changes of the rules by the request. */
 export interface TurnRules {
   /** Whether thinking is enabled with a budget. */
   readonly isThinking: boolean;

@@ -1,4 +1,4 @@
-/** What OpenAI's two styles have in common: the door, the words of refusals, the headers. */
+/** Common parts of OpenAI's two styles: authentication, words of refusals, headers. */
 import { vendorHeaders } from "./behaviour.ts";
 import type { RecordedRequest } from "./exchange.ts";
 import type { Rules } from "./rules.ts";

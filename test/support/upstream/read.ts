@@ -29,8 +29,9 @@ export function textOf(content: unknown): string {
 }
 
 /**
- * The last text of content. Texts before it in the same message are not what is asked for now: agents put context before
- * the user's words, and vendors whose turns must alternate get several turns of the user as one.
+ * Returns the last text of content. Earlier texts of a message are no instruction: agents put
+ * context before the user's words, and vendors with alternating turns get several turns of the user
+ * as one.
  */
 export function lastTextOf(content: unknown): string {
   if (typeof content === "string") return content;

@@ -1,4 +1,4 @@
-/** What OpenAI refuses of responses requests beyond their shape: items that do not belong together. */
+/** OpenAI's rules for responses requests beyond their shape: items that do not match. */
 import type { RecordedRequest } from "./exchange.ts";
 import { checkStrict, modelRefusal } from "./openai.ts";
 import { type Json, object, objects, string } from "./read.ts";

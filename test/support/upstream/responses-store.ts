@@ -1,4 +1,4 @@
-/** What a vendor of the responses style remembers: replies that were not asked to be forgotten. */
+/** Replies that a vendor of the responses style stores, unless the request disables it. */
 import { type Json, objects, string } from "./read.ts";
 
 /** Replies by id, and items by id. */

@@ -8,7 +8,7 @@ import { ResponsesStore } from "./responses-store.ts";
 import type { Turn } from "./scenario.ts";
 import { namedFrame, type StrictStyle, strictStyle } from "./strict.ts";
 
-/** Starts with an empty memory: what one simulation stores, another does not know. */
+/** Starts with an empty store: simulations do not share it. */
 export function strictResponses(): StrictStyle {
   const store = new ResponsesStore();
   return strictStyle({
@@ -18,7 +18,7 @@ export function strictResponses(): StrictStyle {
     check: (request) => check(request, store),
     messageOf,
     errorBody: (error) => ({ error: errorOf(error) }),
-    // As the live interface nests it; its documentation has it flat.
+    // Nested as in the live interface; its documentation shows it flat.
     errorFrame: (error) =>
       namedFrame({ type: "error", sequence_number: 99, error: errorOf(error) }),
     turnOf: (request) => turnOf(request, store),
@@ -33,7 +33,7 @@ function turnOf({ json = {} }: RecordedRequest, store: ResponsesStore): Turn {
   const atUser = items.findLastIndex((item) => item["role"] === "user");
   const after = items.slice(atUser + 1);
   const isCompacted = items.findLastIndex(({ type }) => type === "compaction") > atUser;
-  // What it asked for is done: the item after it says so.
+  // The following item shows that the request was completed.
   const user = isCompacted ? "" : items[atUser]?.["content"];
   const system = items.filter(({ role }) => role === "system" || role === "developer");
   return {

@@ -21,7 +21,7 @@ const customTool = record({
   defer_loading: flag,
 });
 
-/** A tool of the vendor's own: its settings are not looked at. */
+/** A built-in tool of the vendor: its settings are not checked. */
 const hosted: Shape = map(anything);
 
 /** Any tool. */

@@ -1,4 +1,7 @@
-/** What the simulated vendor refuses, as OpenAI does, and what no gateway may ever send it. */
+/**
+ * Requests that the simulated vendor refuses, as OpenAI does, and requests that no gateway may ever
+ * send.
+ */
 import { type ChatBody, isObject, type RecordedRequest } from "./exchange.ts";
 
 /** An answer that refuses a request. */
@@ -9,13 +12,13 @@ export interface Refusal {
   readonly param: string | null;
 }
 
-/** What one simulation accepts. */
+/** Rules of one simulation. */
 export interface Rules {
   /** The only credential it takes. */
   readonly secret: string;
   /** The models it has. */
   readonly models: ReadonlySet<string>;
-  /** Top-level members it does not know; every other unknown one is let through. */
+  /** Unknown top-level members that it refuses; it accepts all other unknown ones. */
   readonly refusedMembers: ReadonlySet<string>;
   /** `host:port` that requests must name. */
   readonly host: string;
@@ -43,8 +46,10 @@ const foreignHeaders = [
   "openai-project",
 ] as const;
 
-/** What must never reach a vendor. Each line fails the test that caused it. `ownHeaders`: those of the
- * foreign ones that are this vendor's own way to take a credential. */
+/**
+ * Returns violations that must never reach a vendor. Each line fails the test that caused it.
+ * `ownHeaders`: foreign headers in which this vendor takes a credential.
+ */
 export function violationsOf(
   request: RecordedRequest,
   rules: Rules,

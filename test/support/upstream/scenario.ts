@@ -1,23 +1,22 @@
 /**
- * What a simulated vendor says is chosen by the conversation itself: the words of the user's last text, which is the
- * last one of its message too, or the tool results that came after it. So a test needs no access to the vendor to get
- * what it wants.
+ * The conversation selects the answer of a simulated vendor: the last text of the user's message,
+ * or the tool results after it. A test therefore needs no access to the vendor to script it.
  *
- * | words | what happens |
+ * | words | answer |
  * |---|---|
- * | `call NAME` | a call of that tool, arguments made up to fit its schema (texts are `Bern`) |
+ * | `call NAME` | a call of that tool, with arguments that fit its schema (texts are `Bern`) |
  * | `call NAME with {…}` | a call of that tool with these arguments, one flat object |
- * | `call two tools` | two calls at once, `Bern` and `Paris`; one where parallel calls are off |
+ * | `call two tools` | two calls at once, `Bern` and `Paris`; one if parallel calls are off |
  * | `call twice` | a call, and after its result another |
- * | `json schema` | JSON that fits the schema which was asked for |
- * | `think` | reasoning first, in the form the style shows it; goes with the others |
+ * | `json schema` | JSON that fits the requested schema |
+ * | `think` | reasoning first, in the form of the style; combines with the others |
  * | `refuse`, `long` | a refusal; a text that ends at the token limit |
- * | `cut`, `error midstream`, `status 429` | the connection breaks; an error event; a refusal by status |
+ * | `cut`, `error midstream`, `status 429` | a broken connection; an error event; a refusal by status |
  * | `odd ids`, `empty arguments`, `interleaved` | calls as hosts of open models make them (chat only) |
  * | `redacted` | thinking that is not shown (messages only) |
- * | `describe image` | media type and SHA-256 of each image that arrived |
- * | `count reasoning` | how many reasoning blocks came back, in all turns |
- * | `echo settings`, `echo system` | what arrived |
+ * | `describe image` | media type and SHA-256 of each received image |
+ * | `count reasoning` | number of returned reasoning blocks, in all turns |
+ * | `echo settings`, `echo system` | the received values |
  * | anything else | a greeting |
  */
 import { createHash } from "node:crypto";
@@ -29,7 +28,7 @@ export interface TurnTool {
   readonly schema: unknown;
 }
 
-/** What a vendor reads from a request, whatever its style. */
+/** The parts of a request that a vendor of any style reads. */
 export interface Turn {
   readonly model: string;
   readonly stream: boolean;
@@ -42,7 +41,7 @@ export interface Turn {
   readonly parallel: boolean;
   /** Results of tools that came after the user's last text. */
   readonly results: readonly string[];
-  /** How often tools were called since then. */
+  /** Number of rounds of tool calls since then. */
   readonly rounds: number;
   /** `mime sha256` of each image in the last user message. */
   readonly images: readonly string[];
@@ -50,11 +49,11 @@ export interface Turn {
   readonly schema: unknown;
   /** Reasoning blocks in the whole conversation. */
   readonly reasoningBlocks: number;
-  /** What else was set, by the style's names. */
+  /** Other settings, by the style's names. */
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
-/** What a vendor says, whatever its style. */
+/** A vendor's answer, in any style. */
 export interface Play {
   /** Pieces of text. */
   readonly text: readonly string[];
@@ -71,7 +70,7 @@ export interface Play {
 /** The greeting, in the pieces it is streamed in. */
 export const greeting = ["Hello", " there,", " Grüße", " 🌍", "!"] as const;
 
-/** What is thought, in pieces. */
+/** The reasoning, in pieces. */
 export const thoughts = ["First I look", " at the question,", " then I answer."] as const;
 
 /** Tokens of every reply. */
@@ -142,7 +141,7 @@ function callsOf(turn: Turn): Play["calls"] {
   return [call(named, turn.rounds === 0 ? "Bern" : "Paris")];
 }
 
-/** A call whose arguments stand in the text: what runs programs needs arguments that mean something. */
+/** A call whose arguments are written in the text, for tools that run programs. */
 function spelledCall({ text, tools }: Turn): Play["calls"][number] | undefined {
   const [, name = "", spelled = ""] = /\bcall (\S+) with (\{[^{}]*\})/.exec(text) ?? [];
   return tools.some((tool) => tool.name === name) ? { name, arguments: spelled } : undefined;

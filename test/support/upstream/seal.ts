@@ -1,11 +1,11 @@
 /** Opaque reasoning that only the simulation that issued it accepts, and only byte for byte. */
 import { createHmac } from "node:crypto";
 
-/** What a vendor seals: who it is, which item, and what was thought. */
+/** Content of a vendor's seal: the issuer, the item, and the reasoning. */
 export interface Sealed {
   /** The style, so that one vendor's seals mean nothing to another. */
   readonly issuer: string;
-  /** The item's id; empty if the style has none. */
+  /** ID of the item; empty if the style has none. */
   readonly id: string;
   readonly text: string;
 }
@@ -21,7 +21,7 @@ export function seal(sealed: Sealed): string {
   return `gAAAAAB${content}.${sign(sealed).slice(0, 43)}`;
 }
 
-/** What was sealed; `undefined` if a byte differs, or it is another issuer's. */
+/** Returns the sealed content; undefined if a byte differs, or if it is from another issuer. */
 export function unseal(opaque: string, issuer: string): Sealed | undefined {
   const content = /^gAAAAAB([\w-]+)\./.exec(opaque)?.[1];
   if (content === undefined) return undefined;

@@ -1,14 +1,14 @@
 /** Shapes of JSON for the strict simulations: every member is known, or the request is refused. */
 import { isObject } from "./exchange.ts";
 
-/** Where in a body something stands. */
+/** Position in a body. */
 export type Path = ReadonlyArray<string | number>;
 
 /** Why a body does not fit. Each style says it in its own words. */
 export class ShapeError extends Error {
   readonly kind: "unknown" | "missing" | "invalid";
   readonly path: Path;
-  /** The vendor's stable code, if the rule has one of its own. */
+  /** The vendor's stable code, if the rule has one. */
   readonly code: string | undefined;
 
   constructor(kind: ShapeError["kind"], path: Path, message = "", code?: string) {

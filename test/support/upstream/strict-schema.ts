@@ -1,7 +1,7 @@
-/** What vendors demand of JSON schemas that they are to follow strictly. */
+/** Vendors' rules for strict JSON schemas. */
 import { isObject } from "./exchange.ts";
 
-/** Which keys must be `required`: OpenAI wants all of them, Anthropic leaves it open. */
+/** Keys that must be `required`: all for OpenAI, any for Anthropic. */
 export interface SchemaDemands {
   readonly allRequired: boolean;
 }

@@ -1,4 +1,4 @@
-/** What the strict simulations refuse, in the words of the vendors. */
+/** Refusals of the strict simulations, in the words of the vendors. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { strictChat } from "./chat-strict.ts";
 import { strictGemini } from "./gemini-strict.ts";

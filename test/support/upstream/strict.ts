@@ -1,4 +1,4 @@
-/** What a strict simulation is made of, and how it sends what it says. */
+/** Components of a strict simulation, and the sending of its answers. */
 import { createHash } from "node:crypto";
 import { bytes } from "./behaviour.ts";
 import type { Behaviour, Exchange, RecordedRequest } from "./exchange.ts";
@@ -8,9 +8,9 @@ import { type Path, ShapeError } from "./shape.ts";
 
 /** A vendor's style, in full strictness. */
 export interface StrictStyle {
-  /** Headers beside `authorization` in which it takes a credential, in lower case. */
+  /** Headers other than `authorization` in which it takes a credential, in lower case. */
   readonly ownHeaders: readonly string[];
-  /** What must not have reached a vendor of this style. */
+  /** Returns violations of the rules for requests to a vendor of this style. */
   violationsOf(request: RecordedRequest): string[];
   /** The answer that refuses a request; undefined if it is accepted. */
   refusalOf(request: RecordedRequest, rules: Rules): Behaviour | undefined;
@@ -24,7 +24,7 @@ export interface StyleError {
   readonly message: string;
   readonly code?: string | undefined;
   readonly path?: Path;
-  /** Members for the style's error beside these. */
+  /** Additional members of the style's error. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
@@ -40,13 +40,13 @@ export interface StyleParts {
   readonly ownHeaders?: readonly string[];
   /** Prefixes of headers that belong to other styles. */
   readonly foreignPrefixes: readonly string[];
-  /** What the vendor's replies carry beside the content type. */
+  /** Headers of the vendor's replies besides the content type. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The error for a path or credential that it does not know. */
+  /** Returns the error for an unknown path or credential. */
   doorRefusal(request: RecordedRequest, rules: Rules): StyleError | undefined;
   /** Throws ShapeError, or returns an error, if the body is not accepted. */
   check(request: RecordedRequest): StyleError | undefined;
-  /** Says what is wrong with the shape. */
+  /** Describes the problem of the shape. */
   messageOf(error: ShapeError): string;
   errorBody(error: StyleError): Record<string, unknown>;
   /** The event that reports an error in a stream. */
@@ -56,7 +56,7 @@ export interface StyleParts {
   write(play: Play, turn: Turn, context: WriteContext): Written;
 }
 
-/** What a reply is written with. */
+/** Context for writing a reply. */
 export interface WriteContext {
   readonly request: RecordedRequest;
   /** 24 hexadecimal digits, unique to the body. */

@@ -15,16 +15,18 @@ import {
 import { platformMembers, refusalOf, type Rules, violationsOf } from "./rules.ts";
 import type { StrictStyle } from "./strict.ts";
 
-/** What a simulation accepts. */
+/** Options of a simulation. */
 export interface UpstreamOptions {
   /** The only credential it takes. Default: one that is easy to find in any output. */
   readonly secret?: string;
   /** The models it has. Default `vendor-model`. */
   readonly models?: readonly string[];
-  /** More top-level members to refuse beside the platform's own names. Default none. */
+  /** Additional top-level members to refuse, besides the platform's names. Default none. */
   readonly refusedMembers?: readonly string[];
-  /** Speaks this style in full strictness, and answers as the conversation says. Default: chat completions
-   * that let members pass which OpenAI would not know, and `answer()`. */
+  /**
+   * Speaks this style strictly, and answers as the conversation selects. Default: chat completions
+   * that accept members unknown to OpenAI, and `answer()`.
+   */
   readonly style?: StrictStyle;
 }
 
@@ -37,9 +39,9 @@ export interface Upstream {
   readonly secret: string;
   /** Every request since the start or the last {@link Upstream.clear}, oldest first. */
   readonly requests: readonly RecordedRequest[];
-  /** What must never have reached a vendor but did. A test file ends with this empty. */
+  /** Violations that reached the vendor. A test file ends with this empty. */
   readonly violations: readonly string[];
-  /** The newest request. Throws if there is none. */
+  /** Returns the newest request. Throws if there is none. */
   last(): RecordedRequest;
   /** Resolves with the request number `count` (from 1) since the last {@link Upstream.clear}. */
   request(count: number): Promise<RecordedRequest>;
@@ -145,7 +147,8 @@ class Simulation {
       ? style.refusalOf(recorded, this.#rules)
       : lenientRefusalOf(recorded, this.#rules);
     const behaviour = refusal ?? this.#script.shift() ?? this.#always;
-    // A behaviour that waits is told by its signal that the gateway has left: no failure of the test.
+    // The signal tells a waiting behaviour that the gateway disconnected, which is no failure of
+    // the test.
     await Promise.resolve(behaviour(recorded)).catch(() => {});
   }
 }
