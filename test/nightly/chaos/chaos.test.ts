@@ -1,7 +1,7 @@
 /**
- * R-MON-2, R-MON-3, R-MON-7: whatever dies, nothing that was acknowledged is lost or charged twice, and
- * nothing stays open. The short form of `npm run chaos`: a few points by chance, and every other kind of
- * trouble once.
+ * R-MON-2, R-MON-3, R-MON-7: whatever process dies, nothing that was acknowledged is lost or
+ * charged twice, and nothing stays open. The short form of `npm run chaos`: a few random points,
+ * and every other kind of fault once.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { type Planned, runRounds, type Servers } from "./runs.ts";
 import { startFragile } from "./server.ts";
 import { isGood, problemsOf, sumUp, tableOf } from "./table.ts";
 
-/** How many of the points. */
+/** Number of points. */
 const pointsMax = 3;
 
 const seed = Date.now() % 1_000_000;

@@ -1,9 +1,9 @@
-/** Compares what clients were told with what is in the books. */
+/** Compares the answers that clients got with the ledger. */
 import type { Pool } from "pg";
 import { auditLedger } from "../../../src/billing/audit/audit.ts";
 import type { Told } from "./history.ts";
 
-/** What is wrong after a round. All 0 and empty: nothing. */
+/** Problems of a round. All 0 and empty if there are none. */
 export interface Findings {
   /** Acknowledged and not there, or there with less. */
   lost: number;
@@ -17,7 +17,7 @@ export interface Findings {
   readonly details: string[];
 }
 
-/** What was checked, to show that there was something. */
+/** Counts of checked objects, to prove that there were some. */
 export interface Checked {
   readonly calls: number;
   readonly settled: number;
@@ -28,14 +28,14 @@ export function noFindings(): Findings {
   return { lost: 0, doubled: 0, drift: 0, stuck: 0, details: [] };
 }
 
-/** What the database says of a call. */
+/** The database's state of a call. */
 interface Booked {
   readonly id: string;
   readonly state: number;
   readonly settled: bigint;
-  /** What all its entries charge. */
+  /** Sum of the charges of its entries. */
   readonly charged: bigint;
-  /** What its record says; undefined if it has none. */
+  /** Cost in its record; undefined without a record. */
   readonly cost: bigint | undefined;
 }
 

@@ -7,7 +7,7 @@ import { type Plan, planVariable, readyWord } from "./plan.ts";
 /** The program of a process. */
 export type Program = "ledger-child" | "gateway-child";
 
-/** How long a process may take to begin: machines can be busy. */
+/** Maximum time for a process to start on a busy machine. */
 const startMs = 180_000;
 
 /** A process that runs, or has. */
@@ -27,19 +27,19 @@ export class Child {
       stdio: ["pipe", "pipe", "inherit"],
     });
     this.#child.stdout?.on("data", (piece: Buffer) => (this.#out += piece.toString()));
-    // It is told by its end only that we are gone.
+    // The end of its input is the only sign that this process ended.
     this.#child.stdin?.on("error", () => {});
     this.ended = new Promise((resolve) => {
       this.#child.once("close", (code) => resolve(code === 0));
     });
   }
 
-  /** Starts one. It may end at once, if its plan says so. */
+  /** Starts a process. It may end at once, if its plan demands it. */
   static start(program: Program, plan: Plan): Child {
     return new Child(program, plan);
   }
 
-  /** What it says with its first line, once it works; undefined if it was killed before. */
+  /** Returns its first line, once it works; undefined if it was killed before. */
   async ready(): Promise<string | undefined> {
     const deadline = Date.now() + startMs;
     for (;;) {

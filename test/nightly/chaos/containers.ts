@@ -1,7 +1,8 @@
 /**
- * Two containers on one data folder: gateways with process ids and shared memory of their own. The second is refused while
- * the first lives. The first is killed after bookings, and while a call of it is under way; the second takes over. Nothing
- * that was acknowledged may be lost (R-MON-14), and the hold of the call ends within a minute (R-MON-7).
+ * Two containers on one data folder: gateways with separate process IDs and shared memory. The
+ * second is refused while the first is alive. The first is killed after bookings, and during a
+ * call; the second takes over. Nothing that was acknowledged may be lost (R-MON-14), and the hold
+ * of the call ends within a minute (R-MON-7).
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -14,19 +15,19 @@ import { answer } from "../../support/upstream/behaviour.ts";
 import { startUpstream } from "../../support/upstream/upstream.ts";
 import { deadHoldsLimitMs } from "./dead-holds.ts";
 
-/** What a container is here; what it started ends with it. */
+/** Start command of a container; its processes end with it. */
 const container = ["unshare", "--pid", "--ipc", "--fork", "--mount-proc", "--kill-child"];
 
 const bin = join(import.meta.dirname, "../../../bin/uas.js");
 const token = "chaos-operator";
 
-/** How long a start, and a takeover, may take: machines can be busy. */
+/** Maximum time of a start, and of a takeover, on a busy machine. */
 const startMs = 120_000;
 
-/** What each top-up adds, in nano-USD. */
+/** Amount of each top-up. */
 const topUpNanos = 1_000_000_000n;
 
-/** What came of a round. */
+/** Result of a round. */
 export interface ContainersResult {
   /** Top-ups that a gateway acknowledged. */
   readonly acknowledged: number;
@@ -34,7 +35,7 @@ export interface ContainersResult {
   readonly takeoverMs: number;
   /** From the kill until the hold of the dead container's call had ended. */
   readonly deadHoldsMs: number;
-  /** What is wrong, in words. Empty if there is nothing. */
+  /** Problems in words. Empty if there are none. */
   readonly problems: readonly string[];
 }
 
@@ -43,7 +44,9 @@ export function hasContainers(): boolean {
   return spawnSync("unshare", [...container.slice(1), "true"]).status === 0;
 }
 
-/** Runs a round in a folder of its own. @param bookings how many top-ups before and after the kill */
+/**
+ * Runs a round in a separate folder. @param bookings number of top-ups before and after the kill
+ */
 export async function runContainers(bookings: number): Promise<ContainersResult> {
   const folder = mkdtempSync(join(tmpdir(), "uas-containers-"));
   const gateways: Gateway[] = [];
@@ -92,7 +95,7 @@ async function untilHeld(
   }
 }
 
-/** What a refused gateway says. */
+/** Message of a refused gateway. */
 const refusal = /is in use by process \d+ on host \S+ since .*DATABASE_URL/;
 
 async function book(
@@ -146,7 +149,7 @@ async function book(
   return { acknowledged, takeoverMs, deadHoldsMs, problems };
 }
 
-/** The line of the log that tells where a gateway listens. */
+/** Log line with the addresses of a gateway. */
 const listening = /"publicUrl":"([^"]+)","internalUrl":"([^"]+)"/;
 
 /** A gateway in a container. */
@@ -189,7 +192,7 @@ class Gateway {
     throw new Error(`a gateway did not start: ${out}`);
   }
 
-  /** Calls an RPC as the operator. @throws if it is refused or nobody answers */
+  /** Calls an RPC as the operator. @throws if it is refused or not answered */
   async call(method: string, request: object): Promise<Record<string, unknown>> {
     const reply = await fetch(`${this.#internalUrl}/${method}`, {
       method: "POST",

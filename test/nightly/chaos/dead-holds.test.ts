@@ -44,7 +44,7 @@ test("where no other process lives, the limit begins when the next one has start
   dead.add(4);
   const findings = noFindings();
   const checked = dead.check(findings);
-  // It has looked at least once.
+  // It has polled at least once.
   await billing.pool.query("select 1");
   expect(findings.stuck).toBe(0);
   dead.onStarted();

@@ -3,7 +3,10 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Findings, note } from "./check.ts";
 
-/** How long the holds of a dead process may stay open, with the timings of production too. */
+/**
+ * Maximum time for which the holds of a dead process stay open, also with the timings of
+ * production.
+ */
 export const deadHoldsLimitMs = 60_000;
 
 /** Interval of looks. */
@@ -20,8 +23,10 @@ const openText = `select count(*)::int as count from open_hold h
   join node n on n.id = h.node_id where n.name = $1`;
 
 interface DeadHoldsOptions {
-  /** Whether no other process lives when one dies. Then the time counts from the start of the next one: nobody can end holds
-   * before. Default false. */
+  /**
+   * Whether no other process is alive when one dies. The time then counts from the start of the
+   * next process, which is the first that can end holds. Default false.
+   */
   readonly isAlone?: boolean;
   /** Default: {@link deadHoldsLimitMs}. */
   readonly limitMs?: number;

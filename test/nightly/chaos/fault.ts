@@ -1,23 +1,23 @@
-/** What goes wrong in a round. */
+/** Faults of a round. */
 import { crashPoints } from "./plan.ts";
 import { canMount } from "./small-disk.ts";
 
-/** One kind of trouble. */
+/** One kind of fault. */
 export interface Fault {
   readonly name: string;
   /**
    * - `point`: the process kills itself at {@link Fault.name}
-   * - `random`: it is killed at any time
-   * - `frozen`: it is stopped until others take it for dead, and goes on then
+   * - `random`: it is killed at a random time
+   * - `frozen`: it is stopped until others consider it dead, and then continues
    * - `backend`: the database's process that runs a batch is killed
    * - `server`: the database is stopped immediately and starts again
-   * - `stalled`: the database keeps its connections open and answers nothing for seconds
-   * - `disk`: the journal's disk is full, and the database is away then
+   * - `stalled`: the database keeps its connections open and does not answer for seconds
+   * - `disk`: the journal's disk is full while the database is unreachable
    */
   readonly kind: "point" | "random" | "frozen" | "backend" | "server" | "stalled" | "disk";
 }
 
-/** Those that need a database of the harness's own. */
+/** Faults that need a separate database. */
 export function isFragile({ kind }: Fault): boolean {
   return kind === "backend" || kind === "server";
 }
@@ -30,8 +30,8 @@ export function obstacleOf({ kind }: Fault): string | undefined {
 }
 
 /**
- * Those that whole gateways do not promise to survive: what a client was told is safe only if it
- * waits for that.
+ * Faults that whole gateways do not promise to survive: an answer is safe only if the client waits
+ * for it.
  */
 export function isOfLedgerOnly({ kind }: Fault): boolean {
   return kind === "disk";

@@ -1,4 +1,4 @@
-/** A whole gateway as a process that can be told where to end. */
+/** A whole gateway as a process with planned ends. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openGateway } from "../../../src/app/gateway.ts";
@@ -37,7 +37,7 @@ const app = await openGateway({
   config: loadConfig({ env, cwd: dataDir, kinds: servedKinds, unresolved: "refuse" }),
   journal: plan.journal,
   timings,
-  // What a dead process was working on goes on soon; production waits ten times as long.
+  // The work of a dead process continues soon; production waits ten times as long.
   taskTimings: isFull ? {} : { ...often, leaseMs: 2_500, heartbeatMs: 500 },
   ...(failpoint && { failpoint }),
 });

@@ -1,4 +1,4 @@
-/** What chaos takes for a whole reply of a gateway. */
+/** Definition of a whole reply in chaos runs. */
 import { expect, test } from "vitest";
 import { isWholeStream } from "./gateway-work.ts";
 

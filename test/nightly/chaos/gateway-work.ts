@@ -21,13 +21,15 @@ const usage = { prompt_tokens: inputTokens, completion_tokens: 20, total_tokens:
 /** The cost of each whole call at the prices of gateway-child.ts, in nano-USD. */
 const costNanos = 25n * 50n + 20n * 600n;
 
-/** How long a client pauses if nobody serves it. */
+/** Pause of a client that is not served. */
 const pauseMs = 20;
 
-/** What a client saw of its call. */
+/** A call as its client saw it. */
 interface Seen {
-  /** Its reply came to its end, `[DONE]` in a stream: it is charged. A stream that fails ends with an error event, and its
-   * connection in good order. */
+  /**
+   * The reply is complete, with `[DONE]` in a stream: it is charged. A failed stream ends with an
+   * error event and a regular end of the connection.
+   */
   isWhole: boolean;
   /**
    * The status and end of a reply by which the gateway said that it had failed. Absent if it did
@@ -36,7 +38,7 @@ interface Seen {
   failure?: string;
 }
 
-/** Whether a stream came to its end. */
+/** Whether a stream is complete. */
 export function isWholeStream(body: Buffer): boolean {
   return body.toString().endsWith("data: [DONE]\n\n");
 }
@@ -65,7 +67,7 @@ export async function openGatewayWork(site: Site): Promise<Work> {
         const client = { address, key: customer.key, seen, onServed: served.resolve };
         clients.push(runClient(child, client));
       }
-      // What is killed before it has done anything shows nothing.
+      // A process that is killed before it has done anything proves nothing.
       await Promise.race([served.promise, child.ended]);
       return child;
     },
@@ -80,7 +82,7 @@ export async function openGatewayWork(site: Site): Promise<Work> {
 /** A message that the vendor refuses. */
 const refusedText = "Refuse";
 
-/** A short stream with pauses, and what it took; the same as a whole reply; or a refusal. */
+/** A short stream with pauses and usage; the same as a whole reply; or a refusal. */
 async function speak(exchange: Exchange): Promise<void> {
   if (exchange.request.body.includes(refusedText)) {
     exchange.response.writeHead(400, { "content-type": "application/json" });
@@ -116,11 +118,13 @@ interface Client {
   readonly onServed: () => void;
 }
 
-/** How much of a failed reply is kept: its error event. */
+/** Stored bytes of a failed reply: its error event. */
 const failureBytes = 200;
 
-/** What clients ask for, in turns: a stream with a limit, one whose hold must grow, a whole reply, and a stream that the
- * vendor refuses. */
+/**
+ * Requests of clients, in turns: a stream with a limit, a stream whose hold must grow, a whole
+ * reply, and a stream that the vendor refuses.
+ */
 const requests = [
   { messages: [{ role: "user", content: "Hi" }], max_tokens: 20, stream: true },
   { messages: [{ role: "user", content: "Hi" }], stream: true },
@@ -164,7 +168,10 @@ interface Recorded {
   readonly charged: string;
 }
 
-/** What clients saw, by request id, and the cost of a whole call, in nano-USD: none is charged more. */
+/**
+ * Calls as clients saw them, by request ID, and the cost of a whole call in nano-USD, which is the
+ * maximum charge.
+ */
 interface SeenCalls {
   readonly seen: ReadonlyMap<string, Seen>;
   readonly costNanos: bigint;

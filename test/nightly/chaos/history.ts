@@ -1,7 +1,7 @@
-/** What a client asked for and what it was told, written down as it happens: a kill loses no line. */
+/** Records a client's requests and answers as they happen: a kill loses no line. */
 import { closeSync, existsSync, openSync, readFileSync, writeSync } from "node:fs";
 
-/** One line. `ask` comes before an operation, `told` after its answer. */
+/** One line. `ask` precedes an operation, `told` follows its answer. */
 export type Line =
   | readonly ["hold.ask", id: string, accountId: string]
   | readonly ["hold.told", id: string, isAdmitted: boolean]
@@ -10,15 +10,15 @@ export type Line =
   | readonly ["settle.ask", id: string, costNanos: string]
   | readonly ["settle.told", id: string];
 
-/** What is known of one call. */
+/** Answers about one call. */
 export interface Told {
   readonly id: string;
   readonly accountId: string;
-  /** Whether its hold was said to be made; undefined means nobody heard. */
+  /** Whether its hold was acknowledged; undefined if no answer arrived. */
   isAdmitted?: boolean;
-  /** What its checkpoints said that may be the last one the database has. 0: none has to be there. */
+  /** Checkpoints that may be the last one in the database. 0: none is required. */
   checkpoints: bigint[];
-  /** What it was to cost; undefined if its end was not reached. */
+  /** Planned cost; undefined if its end was not reached. */
   costNanos?: bigint;
   /** Whether its settlement was said to be durable. */
   isSettled: boolean;
@@ -41,7 +41,7 @@ export class HistoryWriter {
   }
 }
 
-/** What the processes of a round have written, by id of the call. */
+/** Reads the histories of a round's processes, by call ID. */
 export function readHistory(paths: readonly string[]): Map<string, Told> {
   const calls = new Map<string, Told>();
   for (const path of paths.filter((each) => existsSync(each))) {
@@ -68,7 +68,7 @@ function apply(calls: Map<string, Told>, line: Line): void {
   else call.isSettled = true;
 }
 
-/** What the database said that it has replaces what came before it. */
+/** Removes checkpoints that the database acknowledged as replaced. */
 function forgetBefore(call: Told, checkpoint: bigint): void {
   const index = call.checkpoints.indexOf(checkpoint);
   if (index > 0) call.checkpoints = call.checkpoints.slice(index);

@@ -9,7 +9,7 @@ import { HistoryWriter } from "./history.ts";
 import { crashAt, createRandom, endWithParent, type Plan, readPlan, readyWord } from "./plan.ts";
 import { newId } from "../../../src/core/uuid.ts";
 
-/** How long a caller pauses if it was refused. */
+/** Pause of a refused caller. */
 const refusedMs = 10;
 
 /** A caller: one call after another. */
@@ -51,7 +51,7 @@ class Caller {
     }
   }
 
-  /** Grows the hold or tells how far the call is; as streams do it, now and then without waiting. */
+  /** Grows the hold or writes a checkpoint; like streams, sometimes without waiting. */
   async #extend(id: string, accountId: string, held: number): Promise<number> {
     const amount = held + this.#upTo(40);
     const checkpoint = 1 + this.#upTo(held - 1);
@@ -120,9 +120,10 @@ async function main(): Promise<void> {
       settled.resolve();
     }
   });
-  // A gateway's listeners keep its process alive while the database is away; here nothing else would.
+  // The listeners of a gateway keep its process alive while the database is unreachable; this
+  // process has none.
   const alive = setInterval(() => {}, 1_000);
-  // What is killed before it has done anything shows nothing.
+  // A process that is killed before it has done anything proves nothing.
   if (plan.workers > 0) await settled.promise;
   process.stdout.write(`${readyWord}\n`);
   while (state.isRunning) await sleep(20);

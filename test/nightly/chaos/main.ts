@@ -1,11 +1,12 @@
 /**
- * `npm run chaos`: kills gateways, their database's processes and their database at every point where money moves, fills
- * disks, and compares what clients were told with the books. Then it kills workers of tasks and senders
- * of webhooks at each of their points, workers of a gateway, one of two containers that share a data folder, and the
- * primary of a replicated database; ledgers under full load, until a million charges were acknowledged; and gateways whose
- * clients submit tasks, until ten thousand were accepted. A fault that never came is a failure.
+ * `npm run chaos`: kills gateways, their database's processes and their database at every point
+ * where money moves, fills disks, and compares the answers of clients with the ledger. Then it
+ * kills workers of tasks and senders of webhooks at each of their points, workers of a gateway, one
+ * of two containers that share a data folder, and the primary of a replicated database; ledgers
+ * under full load, until a million charges were acknowledged; and gateways whose clients submit
+ * tasks, until ten thousand were accepted. A fault that never occurred is a failure.
  *
- * Everything runs on PostgreSQL servers of its own, in a temporary folder.
+ * Everything runs on separate PostgreSQL servers, in a temporary folder.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,7 +31,7 @@ interface Options {
   readonly seed: number;
   readonly only: string;
   readonly modes: readonly Mode[];
-  /** The modes beside those of rounds. */
+  /** The modes other than rounds. */
   readonly others: readonly OtherMode[];
   readonly lanes: number;
   readonly isFast: boolean;
@@ -89,7 +90,7 @@ const allModes: readonly Mode[] = ["ledger", "gateway"];
 
 const otherModes = ["load", "submits", "tasks", "workers", "containers", "failover"] as const;
 
-/** What has no rounds with a fault each. */
+/** Modes without rounds of one fault each. */
 type OtherMode = (typeof otherModes)[number];
 
 function wholeNumber(name: string, text: string): number {
@@ -120,7 +121,7 @@ async function main(): Promise<void> {
   for (const other of options.others) await run[other]();
 }
 
-/** How many tasks mode tasks has accepted at least: a round. */
+/** Minimum number of accepted tasks in mode tasks: one round. */
 const tasksOfMode = 1;
 
 async function killWorkers(rounds: number): Promise<void> {
@@ -145,7 +146,7 @@ async function repeat(name: string, files: readonly string[], rounds: number): P
   if (failed > 0) process.exitCode = 1;
 }
 
-/** How long customers work before and after, and how long there is no primary, in milliseconds. */
+/** Time of customers' work before and after, and time without a primary. */
 const failoverTimes = { loadMs: 3_000, outageMs: 4_000 };
 
 async function failOver(options: Options): Promise<void> {
@@ -173,7 +174,10 @@ async function failOver(options: Options): Promise<void> {
 /** Top-ups of a round before and after the kill. */
 const bookings = 20;
 
-/** Says what cannot be run on this machine. It proves nothing, so it is a failure unless that was allowed. */
+/**
+ * Reports a part that this machine cannot run. It proves nothing, so it is a failure unless it was
+ * allowed.
+ */
 function miss(line: string, { mayMiss }: Options): void {
   print(line);
   if (mayMiss) return;
@@ -297,7 +301,7 @@ function startServers(folder: string, count: number): Promise<FragileServer[]> {
   return Promise.all(servers);
 }
 
-/** Tells what went wrong at once, and now and then how far it is. */
+/** Reports failures at once, and progress now and then. */
 function createTell(count: number): (ran: Ran) => void {
   const startMs = performance.now();
   let done = 0;

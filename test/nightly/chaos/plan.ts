@@ -1,9 +1,9 @@
-/** What a process of the chaos harness is told to do, and the words of its history. */
+/** The plan of a process of the chaos rig, and the words of its history. */
 import { killSelf } from "../../support/child.ts";
 import type { JournalNames } from "../../../src/billing/journal/journal-files.ts";
 import type { LedgerTimings } from "../../../src/billing/ledger/ledger.ts";
 
-/** Where a process ends itself: at the `hit`-th time that it passes `point`. */
+/** The process ends itself when it passes `point` for the `hit`-th time. */
 export interface Crash {
   readonly point: string;
   readonly hit: number;
@@ -17,11 +17,14 @@ export interface Plan {
   readonly dataDir: string;
   /** The journal files of the process. */
   readonly journal: JournalNames;
-  /** The file of its history; a ledger of its own has one, a gateway's clients keep it elsewhere. */
+  /**
+   * File of its history. A separate ledger has one; the clients of a gateway write theirs
+   * elsewhere.
+   */
   readonly history: string;
   readonly seed: number;
   readonly accountIds: readonly string[];
-  /** How many calls it has at once. 0: it only cleans up after others. */
+  /** Number of concurrent calls. 0: it only recovers the work of others. */
   readonly workers: number;
   readonly timings: Partial<LedgerTimings>;
   /** Whether tasks too have the timings of production. */
@@ -38,7 +41,7 @@ export interface Plan {
 /** The environment variable that carries a {@link Plan}. */
 export const planVariable = "UAS_CHAOS_PLAN";
 
-/** What a process prints once it works. A gateway adds its address. */
+/** Output of a process once it works. A gateway adds its address. */
 export const readyWord = "ready";
 
 /** Reads the plan of this process. */
@@ -52,7 +55,7 @@ export function endWithParent(): void {
   process.stdin.unref();
 }
 
-/** Ends the process if the plan says so, hard. Undefined if it does not. */
+/** Kills the process if the plan demands it; undefined otherwise. */
 export function crashAt({ crash }: Plan): ((point: string) => void) | undefined {
   if (crash === undefined) return undefined;
   let left = crash.hit;
@@ -61,7 +64,7 @@ export function crashAt({ crash }: Plan): ((point: string) => void) | undefined 
   };
 }
 
-/** Every point at which a process can be told to end. */
+/** Every point at which a process can be killed. */
 export const crashPoints: readonly string[] = [
   ...["hold", "extend", "settle", "release"].flatMap((operation) =>
     ["queued", "sent", "answered"].map((stage) => `${operation}.${stage}`),
@@ -77,7 +80,7 @@ export const crashPoints: readonly string[] = [
   "journal.removed",
 ];
 
-/** Repeatable random numbers from 0 to below 1 (mulberry32): a seed tells a whole run. */
+/** Repeatable random numbers from 0 to below 1 (mulberry32): a seed reproduces a whole run. */
 export function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

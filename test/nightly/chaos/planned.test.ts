@@ -1,4 +1,4 @@
-/** A run of chaos proves what it was asked to prove, or fails. */
+/** A run of chaos proves everything that was requested, or fails. */
 import { expect, test } from "vitest";
 import { planRounds } from "./planned.ts";
 

@@ -3,7 +3,7 @@ import { type Fault, faults, isOfLedgerOnly, obstacleOf } from "./fault.ts";
 import { createRandom } from "./plan.ts";
 import type { Mode, Planned } from "./runs.ts";
 
-/** What to plan. */
+/** Options of a plan. */
 interface PlanOptions {
   readonly modes: readonly Mode[];
   /** Rounds of each fault. */
@@ -20,15 +20,15 @@ interface PlanOptions {
 /** See {@link planRounds}. */
 interface RoundPlan {
   readonly rounds: readonly Planned[];
-  /** Faults that were asked for and cannot be made, each with the reason and what to do. */
+  /** Requested faults that are impossible here, each with the reason and the remedy. */
   readonly missing: readonly string[];
 }
 
 /**
- * Plans all rounds of a run. In each mode the first of each fault has the timings of production,
- * the others a tenth.
+ * Plans all rounds of a run. In each mode the first round of each fault has the timings of
+ * production, the others a tenth.
  *
- * @throws if no fault is asked for: nothing would be proven
+ * @throws if no fault is requested, because nothing would be proven
  */
 export function planRounds(options: PlanOptions): RoundPlan {
   const { modes, only, obstacleOf: obstacle = obstacleOf } = options;
@@ -66,7 +66,7 @@ function roundsOf(
   return Array.from({ length: count }, (_, index) => ({
     mode,
     fault,
-    // Even and odd in turns: with another process beside, and without.
+    // Even and odd in turns: with another process running, and without.
     seed: 2 * Math.floor(random() * 2 ** 30) + (index % 2),
     isFull: index === 0 && !isFast,
   }));

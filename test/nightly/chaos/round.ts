@@ -10,26 +10,26 @@ import { type ChaosServer, type FragileServer, watchCrash } from "./server.ts";
 import { Site } from "./site.ts";
 import type { Work } from "./work.ts";
 
-/** What a round is made of. */
+/** Options of a round. */
 export interface RoundOptions {
   readonly fault: Fault;
   /** A {@link FragileServer} if the fault hits the database. */
   readonly server: ChaosServer | FragileServer;
   readonly folder: string;
-  /** What the processes do. */
+  /** Opens the work of the processes. */
   readonly openWork: (site: Site) => Promise<Work>;
   readonly seed: number;
-  /** Whether the timings are those of production, not a tenth. */
+  /** Whether the timings are those of production instead of a tenth. */
   readonly isFull: boolean;
   /** Default: {@link usualPace}. */
   readonly pace?: Pace | undefined;
 }
 
-/** How much is done by the processes that are killed at any time. */
+/** Amount of work of the processes that are killed at random times. */
 export interface Pace {
-  /** How many calls each has at once. */
+  /** Number of concurrent calls of each. */
   readonly callers: number;
-  /** How many of them are killed, one after the other. */
+  /** Number of processes that are killed, one after the other. */
   readonly lives: number;
   /** The shortest and the longest time between the start of work and the end. */
   readonly lifeMs: readonly [least: number, most: number];
@@ -38,14 +38,14 @@ export interface Pace {
 /** Little work: most rounds are about one moment. */
 const usualPace: Pace = { callers: 6, lives: 2, lifeMs: [50, 300] };
 
-/** What came of it. */
+/** Result of a round. */
 export interface RoundResult extends Checked {
   readonly findings: Findings;
   /** Whether the fault came if it was planned. */
   readonly isHit: boolean;
   /**
-   * How long it took from the death of a process until its holds had ended, at most, and from the
-   * fault until nothing was open and nothing was kept.
+   * Maximum time from the death of a process until its holds had ended, and from the fault until
+   * nothing was open and nothing was stored.
    */
   readonly cleanMs: number;
 }
@@ -61,19 +61,19 @@ const shortTimings: Partial<LedgerTimings> = {
 };
 
 /**
- * How long holds and journals may be left after the fault. Those of dead processes: {@link
- * DeadHolds}. Also with a tenth of the timings: it takes a tenth of that, and more on a machine
- * where processes wait for a processor.
+ * Maximum time for which holds and journals remain after the fault. Holds of dead processes: {@link
+ * DeadHolds}. It is the same with a tenth of the timings: the work then takes a tenth, and more on
+ * a machine where processes wait for a processor.
  */
 const cleanLimitMs = 60_000;
 
-/** How long a process may work before it must have come by its point. */
+/** Maximum time in which a process must reach its point. */
 const pointMs = { full: 40_000, short: 10_000 };
 
 /** Callers at once if the journal's disk is to be full: each leaves one settlement in it. */
 const diskWorkers = 24;
 
-/** Runs a round on a database of its own. */
+/** Runs a round on a separate database. */
 export async function runRound(options: RoundOptions): Promise<RoundResult> {
   const site = await Site.open(options.server, options.folder);
   const work = await options.openWork(site);
@@ -130,9 +130,9 @@ class Round {
   }
 
   /**
-   * In every second round another process works beside the one that is hit, and in each with the
-   * timings of production. A frozen one needs it; if what a dead one has left is to be found by the
-   * one that is hit, nobody else may find it before.
+   * In every second round, and in each with the timings of production, another process works during
+   * the fault. A frozen process needs it. If the process at the point must find what a dead one
+   * left, no other process may find it first.
    */
   #isBeside(): boolean {
     const { fault, seed, isFull } = this.#options;
@@ -154,7 +154,7 @@ class Round {
 
   async #hitPoint(point: string): Promise<boolean> {
     const [operation] = point.split(".");
-    // What is recovered and replayed is what another one has left.
+    // Recovery and replay need the work of another process.
     if (operation === "recovery") await this.#leaveHolds();
     if (point === "journal.replayed") await this.#leaveJournal();
     const child = await this.#start(6, { crash: { point, hit: this.#chooseHit(point) } });
@@ -162,7 +162,7 @@ class Round {
     const isPlain = operation !== "journal";
     for (const end = performance.now() + this.#pointMs(); performance.now() < end; ) {
       if (await Promise.race([ended, sleep(this.#from(100, 400), false)])) return true;
-      // A journal is written while the database is away, and emptied when it is back.
+      // A journal is written while the database is unreachable, and emptied afterwards.
       if (isPlain) continue;
       this.#site.takeAway();
       const isOver = await Promise.race([ended, sleep(this.#from(100, 400), false)]);
@@ -174,7 +174,10 @@ class Round {
     return false;
   }
 
-  /** How often it passes there before it ends. What happens once, ends it at once. */
+  /**
+   * Returns how often the process passes the point before it ends. A point that occurs once ends it
+   * at once.
+   */
   #chooseHit(point: string): number {
     const [operation = ""] = point.split(".");
     if (operation === "recovery" || point === "journal.replayed") return 1;
@@ -258,7 +261,7 @@ class Round {
     return isHit;
   }
 
-  /** While the database is away, settlements come that the disk of the journal has no room for. */
+  /** While the database is unreachable, settlements arrive that exceed the journal's disk. */
   async #fillDisk(): Promise<boolean> {
     const child = await this.#start(diskWorkers);
     const end = performance.now() + this.#pointMs();
@@ -270,7 +273,7 @@ class Round {
       await sleep(this.#from(300, 600));
       isHit = this.#site.isDiskFull();
     }
-    // What the disk did not take waits in memory, and was not acknowledged.
+    // Entries that the disk refused wait in memory, and were not acknowledged.
     const isKilled = this.#random() < 0.5;
     if (isKilled) await child.kill();
     this.#site.giveBack();

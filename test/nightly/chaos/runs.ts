@@ -6,7 +6,10 @@ import { openGatewayWork } from "./gateway-work.ts";
 import { openSubmitWork } from "./submit-work.ts";
 import { openLedgerWork } from "./work.ts";
 
-/** What the processes are: ledgers with callers of their own, or gateways with clients that stream or submit tasks. */
+/**
+ * Kind of the processes: ledgers with their own callers, or gateways with clients that stream or
+ * submit tasks.
+ */
 export type Mode = keyof typeof openWork;
 
 const openWork = {
@@ -29,7 +32,7 @@ export interface Ran extends Planned {
   readonly result: RoundResult | Error;
 }
 
-/** Where rounds run. */
+/** Servers for the rounds. */
 export interface Servers {
   /** For the rounds that leave the database alone; shared out among the lanes. */
   readonly steady: readonly ChaosServer[];
@@ -37,21 +40,22 @@ export interface Servers {
   readonly fragile: readonly FragileServer[];
 }
 
-/** What {@link runRounds} needs. */
+/** Options of {@link runRounds}. */
 export interface RunsOptions {
   readonly rounds: readonly Planned[];
   readonly servers: Servers;
   readonly folder: string;
-  /** How many at a time, of those that leave the database alone. */
+  /** Number of parallel rounds that leave the database alone. */
   readonly lanes: number;
-  /** Called after each round. Default: nobody. */
+  /** Called after each round. Default: no callback. */
   readonly onRound?: (ran: Ran) => void;
 }
 
 /** Runs them all; what goes wrong in one is its result. */
 export async function runRounds(options: RunsOptions): Promise<Ran[]> {
   const { rounds, lanes } = options;
-  // Those with the timings of production wait most of their time: beside the others, and first.
+  // Rounds with the timings of production mostly wait, so they run first, in parallel to the
+  // others.
   const steadyRounds = rounds.filter(({ fault }) => !isFragile(fault));
   const full = steadyRounds.filter((round) => round.isFull);
   const short = steadyRounds.filter((round) => !round.isFull);

@@ -7,7 +7,7 @@ import { openDatabase } from "../../../src/db/database.ts";
 import { startEmbedded } from "../../../src/db/embedded/embedded.ts";
 import { createDatabase, withDatabase } from "../../support/test-server.ts";
 
-/** Where databases for rounds come from. */
+/** Creates databases for rounds. */
 export interface ChaosServer {
   readonly adminUrl: string;
   /** A migrated database to copy. */
@@ -20,7 +20,7 @@ export interface FragileServer extends ChaosServer {
   /** Kills the backend that runs a batch of the ledger there, hard; PostgreSQL then ends all others and
    * recovers. */
   killBackend(database: string): Promise<void>;
-  /** What `pg_ctl stop -m immediate` does; its keeper starts it again. */
+  /** Equals `pg_ctl stop -m immediate`; its keeper starts it again. */
   stopNow(): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ export async function watchCrash(
   return { hasCrashed: () => hasEnded, close: () => client.end() };
 }
 
-/** Looks until there is a server to stop: its keeper may just be starting it. */
+/** Waits until there is a server to stop, because its keeper may be starting it. */
 async function stopNow(mark: string): Promise<void> {
   for (;;) {
     const [pid] = existsSync(mark) ? readFileSync(mark, "utf8").split("\n") : [];
@@ -63,7 +63,7 @@ async function stopNow(mark: string): Promise<void> {
   }
 }
 
-/** Looks until a backend of the ledger is at work. */
+/** Waits until a backend of the ledger is working. */
 async function batchBackend(adminUrl: string, database: string): Promise<number> {
   for (;;) {
     const pid = await findBackend(adminUrl, database).catch(() => undefined);
@@ -101,7 +101,7 @@ export async function makeTemplate(adminUrl: string): Promise<string> {
   return name;
 }
 
-/** Runs a statement on a connection of its own; again if the server is just recovering. */
+/** Runs a statement on a new connection; again if the server is recovering. */
 export async function run(url: string, sql: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     const client = new Client({ connectionString: url });

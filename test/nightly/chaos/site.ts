@@ -16,10 +16,10 @@ import { type ChaosServer, run } from "./server.ts";
 import { isFull, mountSmallDisk, smallestDiskBytes, unmount } from "./small-disk.ts";
 import { newId } from "../../../src/core/uuid.ts";
 
-/** What the accounts begin with, in nano-USD: enough, some, next to nothing. */
+/** Opening balances: enough, some, nearly nothing. */
 const balancesNanos = [1_000_000_000n, 50_000n, 500n];
 
-/** How often is looked. */
+/** Interval between checks. */
 const lookMs = 20;
 
 /** The place of a round. */
@@ -94,7 +94,7 @@ export class Site {
     return names.filter((name) => name.endsWith(journalSuffix));
   }
 
-  /** How many holds are open; undefined if the database does not answer just now. */
+  /** Returns the number of open holds; undefined if the database does not answer. */
   async openHolds(): Promise<number | undefined> {
     const text = "select count(*)::int as count from open_hold";
     return this.#ask<{ count: number }>(text).then((row) => row?.count);
@@ -111,7 +111,7 @@ export class Site {
     return false;
   }
 
-  /** Resolves once nothing is open and nothing is kept any more, to whether that came in time. */
+  /** Resolves once nothing is open and nothing is stored, to whether that happened in time. */
   async isClean(limitMs: number): Promise<boolean> {
     for (const end = performance.now() + limitMs; ; await sleep(lookMs)) {
       if (this.journal().length === 0 && (await this.openHolds()) === 0) return true;

@@ -17,13 +17,13 @@ const accounts = 8;
 /** The longest time from a job at the vendor to its answer: a kill hits some of them in between. */
 const answerMsMax = 200;
 
-/** How long a client pauses if nobody serves it. */
+/** Pause of a client that is not served. */
 const pauseMs = 20;
 
 /** The share of answered submits that a client repeats all the same. */
 const repeatShare = 0.1;
 
-/** What a client knows of its task. */
+/** A task as its client knows it. */
 interface Submitted {
   readonly callbackId: string;
   readonly key: string;
@@ -38,7 +38,7 @@ export async function openSubmitWork(site: Site): Promise<Work> {
   const keys: string[] = [];
   for (let count = 0; count < accounts; count++) keys.push((await services.customer()).key);
   const submitted: Submitted[] = [];
-  /** Those whose client got no answer: it repeats them at the next process. */
+  /** Submits without an answer: the client repeats them at the next process. */
   const unanswered: Submitted[] = [];
   const clients: Promise<void>[] = [];
   const { url, dataDir } = site;
@@ -105,7 +105,7 @@ async function submit(address: string, { callbackId, key, taskIds }: Submitted):
   }
 }
 
-/** What the database says of a task. */
+/** The database's state of a task. */
 interface TaskFacts {
   readonly id: string;
   readonly callback_id: string;
@@ -115,14 +115,14 @@ interface TaskFacts {
   readonly charged: string;
 }
 
-/** What clients and the vendor saw. */
+/** Observations of clients and of the vendor. */
 interface Seen {
   readonly submitted: readonly Submitted[];
   /** The prompt of each submit that reached the vendor: the task's `callbackId`. */
   readonly prompts: readonly string[];
 }
 
-/** Compares the tasks with what their clients were told, and what the vendor was made to do. */
+/** Compares the tasks with the answers of their clients, and with the work of the vendor. */
 async function checkTasks(
   pool: Pool,
   { submitted, prompts }: Seen,
@@ -152,7 +152,8 @@ async function checkTasks(
 
 function checkTask(task: TaskFacts, submits: number, findings: Findings): void {
   const { id, state, error_code: code, cost, charged } = task;
-  // The vendor cannot be asked whether it took a submit whose process died: such a task fails, and is not sent again.
+  // The vendor does not report whether it received a submit whose process died: such a task fails,
+  // and is not sent again.
   const isRight =
     (state === "completed" && submits === 1) ||
     (state === "failed" && code === "upstream_submit_unknown");

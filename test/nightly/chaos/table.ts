@@ -1,4 +1,4 @@
-/** What came of the rounds, for people. */
+/** Prints the results of the rounds. */
 import type { Ran } from "./runs.ts";
 
 /** The sums of some rounds. */
@@ -60,7 +60,7 @@ function missedOf(rounds: readonly Ran[]): string[] {
 
 const columns = ["rounds", "hit", "calls", "settled", "lost", "doubled", "drift", "stuck"] as const;
 
-/** A line for each kind of trouble, and one for all. */
+/** Returns one line for each kind of fault, and a total. */
 export function tableOf(rounds: readonly Ran[]): string {
   const groups = Map.groupBy(rounds, ({ mode, fault }) => `${mode}: ${fault.name}`);
   const lines = [
@@ -88,7 +88,7 @@ function lineOf(name: string, sums: Sums): string[] {
   return [name, ...cells, ...times];
 }
 
-/** What is wrong, in words; with the seeds that show it again. */
+/** Returns the problems in words, with the seeds that reproduce them. */
 export function problemsOf(rounds: readonly Ran[]): string[] {
   return rounds.flatMap(({ mode, fault, seed, isFull, result }) => {
     const what = result instanceof Error ? [result.stack ?? ""] : result.findings.details;

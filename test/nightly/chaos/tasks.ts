@@ -11,10 +11,10 @@ export const taskTests = [
 export const workerTests = ["test/behaviour/lifecycle/workers.test.ts"] as const;
 
 /**
- * Runs test files `rounds` times, each time on a database of its own: nothing may be lost or doubled, whatever the order
- * that chance makes.
+ * Runs test files `rounds` times, each time on a separate database: nothing may be lost or doubled
+ * in any order.
  *
- * @returns how many rounds failed; what failed has been shown
+ * @returns the number of failed rounds; their failures have been printed
  */
 export async function runTestRounds(files: readonly string[], rounds: number): Promise<number> {
   let failed = 0;

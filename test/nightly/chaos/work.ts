@@ -1,4 +1,4 @@
-/** What the processes of a round do, and how it is checked what came of it. */
+/** The work of a round's processes, and the check of its results. */
 import { checkBooks, type Checked, type Findings } from "./check.ts";
 import { Child } from "./child.ts";
 import { join } from "node:path";
@@ -6,12 +6,15 @@ import { readHistory } from "./history.ts";
 import type { Plan } from "./plan.ts";
 import type { Site } from "./site.ts";
 
-/** What a process is told beside if it works. */
+/** Options of a working process. */
 export type Orders = Pick<Plan, "workers" | "seed" | "timings" | "isFull" | "journal" | "crash">;
 
 /** The work of a round. */
 export interface Work {
-  /** How often a process passes by a point, at most, before it is killed there: as often as it does in a second or two. */
+  /**
+   * Maximum number of times a process passes a point before it is killed there: as often as in a
+   * second or two.
+   */
   readonly passesMax: number;
   /** Starts a process and lets it work, once it can. */
   start(orders: Orders): Promise<Child>;

@@ -19,14 +19,14 @@ import { DeadHolds } from "./dead-holds.ts";
 /** Streams that are under way at the kill: the two workers get them in turn. */
 const streams = 4;
 
-/** What came of a round. */
+/** Result of a round. */
 export interface WorkersResult {
   /** From the death of the worker until its holds had ended. */
   readonly deadHoldsMs: number;
   readonly findings: Findings;
 }
 
-/** Runs a round on a database of its own. */
+/** Runs a round on a separate database. */
 export async function runWorkers(): Promise<WorkersResult> {
   const folder = mkdtempSync(join(tmpdir(), "uas-workers-"));
   const vendor = await startUpstream();

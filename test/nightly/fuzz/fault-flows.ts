@@ -21,7 +21,7 @@ export interface Flow {
   readonly body: (mark: string) => object | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
   readonly isStream: boolean;
-  /** What a whole stream ends with. */
+  /** End of a whole stream. */
   readonly terminal?: string;
   /** Whether a job may be running at the vendor after a failure: then it is never sent again (R-ERR-5). */
   readonly isJob?: boolean;
@@ -31,13 +31,13 @@ export interface Flow {
   readonly isBinary?: boolean;
   /** Whether a long text passes, so that faults can come while it is sent. */
   readonly isLong?: boolean;
-  /** What is asked about its job until that has ended. Absent if there is none. */
+  /** Requests about its job until it has ended. Absent without a job. */
   readonly job?: JobFlow;
 }
 
-/** A job that goes on after the answer to its submit. */
+/** A job that continues after the answer to its submit. */
 export interface JobFlow {
-  /** Which of its requests can be hit. */
+  /** Requests of it that can be hit. */
   readonly steps: readonly Step[];
   /** Whether the vendor makes all of it while its submit is open. */
   readonly isSynchronous?: boolean;
@@ -252,7 +252,7 @@ async function cancelTask(ask: AskGateway, submitted: RawReply): Promise<RawRepl
   return followTask(ask, submitted);
 }
 
-/** Polls the vendor through the gateway, which looks at the job by itself as well. */
+/** Polls the vendor through the gateway, which also polls the job itself. */
 async function followNative(
   ask: AskGateway,
   submitted: RawReply,

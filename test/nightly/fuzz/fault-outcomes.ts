@@ -1,4 +1,4 @@
-/** What each fault must come to, by flow, request and place. */
+/** Expected outcome of each fault, by flow, request and position. */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Flow } from "./fault-flows.ts";
 import type { FaultKind, Phase, Plan, Step } from "./vendor-proxy.ts";
@@ -12,7 +12,7 @@ export interface Case {
   readonly step: Step;
 }
 
-/** What the customer got. */
+/** The customer's reply. */
 export interface Seen {
   /** 0: nothing within the time. */
   readonly status: number;
@@ -30,26 +30,26 @@ export interface Row {
   readonly charged: string;
 }
 
-/** What a flow comes to without a fault. */
+/** Outcome of a flow without a fault. */
 export interface Usual {
   /** In nano-USD. */
   readonly cost: bigint;
   readonly ending: number;
-  /** That of its task; undefined if it has none. */
+  /** Status of its task; undefined without a task. */
   readonly status: string | undefined;
 }
 
 /**
- * What must come of a call:
+ * Required outcome of a call:
  *
- * - `same`: the reply, its end and its charge are those of a call without fault
+ * - `same`: reply, end and charge equal those of a call without a fault
  * - `again`: as `same`, by a second request to the vendor
- * - `failed`: no content came: an error and no charge
- * - `lost`: a task fails free of charge, and its vendor was asked once
+ * - `failed`: no content arrived: an error and no charge
+ * - `lost`: a task fails free of charge, and its vendor was called once
  * - `refused`: no vendor could be reached: an error and no charge
- * - `broken`: content came, then an error event or a break; a charge that is not more than for all of it
- * - `either`: the last bytes may have been read or not: as `same`, else as `broken` or `failed`
- * - `any`: the vendor's bytes say something else, and the gateway may believe them
+ * - `broken`: content arrived, then an error event or a break; a charge of at most the whole
+ * - `either`: the last bytes may or may not have been read: as `same`, else as `broken` or `failed`
+ * - `any`: the vendor's bytes are wrong in a way that the gateway may accept
  */
 export type Outcome =
   | "same"
@@ -83,12 +83,15 @@ export function casesOf(flow: Flow): Omit<Case, "number">[] {
   );
 }
 
-/** Whether silence is waited for: a file's for a minute, that of a vendor which makes all of a task for half an hour. */
+/**
+ * Whether silence is tolerated: a minute for a file, half an hour for a vendor that completes a
+ * task in one request.
+ */
 function isLongWait(step: Step, isSynchronous: boolean): boolean {
   return step === "file" || (step === "submit" && isSynchronous);
 }
 
-/** What the case must come to. */
+/** Returns the required outcome of the case. */
 export function outcomeOf(each: Case): Outcome {
   const { flow, kind, step } = each;
   if (kind === "refuse") return "refused";
@@ -99,7 +102,7 @@ export function outcomeOf(each: Case): Outcome {
   return outcome === "failed" && flow.hasOtherRoute ? "again" : outcome;
 }
 
-/** What is asked about a job is asked again. */
+/** Requests about a job are repeated. */
 function outcomeOfPoll({ kind, phase, step }: Case): Outcome {
   const isChanged = kind === "duplicate" || kind === "corrupt";
   return isChanged && (phase === "mid" || phase === "end") && step === "poll" ? "any" : "same";
@@ -127,7 +130,7 @@ interface About {
   readonly usual: Usual;
 }
 
-/** What is wrong with how a case ended; undefined if there is nothing. */
+/** Returns the problem of a case's outcome; undefined if there is none. */
 export function problemOf(each: Case, about: About): string | undefined {
   const outcome = outcomeOf(each);
   const { reply, rows, plan } = about;

@@ -1,4 +1,7 @@
-/** Calls through every vendor kind while its replies are hurt, and what each class of faults must come to. */
+/**
+ * Sends calls through every vendor kind while its replies are damaged, and checks the outcome of
+ * each class of faults.
+ */
 import { auditLedger } from "../../../src/billing/audit/audit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Flow, flows, sendFlow } from "./fault-flows.ts";
@@ -35,7 +38,7 @@ export interface FaultOptions {
   readonly onProgress?: (done: number) => void;
 }
 
-/** What a run found. */
+/** Findings of a run. */
 export interface FaultReport {
   readonly calls: number;
   /** Calls by class. */
@@ -60,8 +63,8 @@ export async function runFaults(
     );
   const usual = await callsWithoutFault(world, proxies, all);
   const combinations = shuffle(all.flatMap(casesOf), new Chance(seed));
-  // One of thirty finds its vendor gone. These come last, since a vendor that refuses connections refuses all.
-  // A task goes on asking such a vendor for minutes.
+  // One of thirty finds its vendor unreachable. These come last, because a vendor that refuses
+  // connections refuses all. A task retries such a vendor for minutes.
   const refusable = all.filter(({ job, isJob }) => job === undefined || isJob);
   const refusedCount = Math.ceil(calls / 30);
   const cases = Array.from({ length: calls }, (_, index): Case => {
@@ -118,7 +121,10 @@ export async function runFaults(
   return { calls: seen.size, classes, repeated, findings };
 }
 
-/** How often a call is sent that is refused before its vendor is asked: on a busy machine holds come too late. */
+/**
+ * Maximum number of tries of a call that is refused before its vendor is called: on a busy machine
+ * holds time out.
+ */
 const triesMax = 30;
 
 /** Numbers of equal length: requests of equal length cost the same if a charge is estimated. */

@@ -19,7 +19,7 @@ it("no request of any entry point breaks the gateway, its log or its ledger", as
   const report = await fuzz(world, { requests: 1_500, seed: 20_261_122, lanes: 24 });
   expect(report.findings).toEqual([]);
   for (const [entry, { ok, refused }] of Object.entries(report.counts)) {
-    // What is refused always would prove nothing; bytes without a request are.
+    // Requests that are always refused would prove nothing; bytes without a request always are.
     if (entry !== "raw") expect(ok, `${entry}: requests that passed`).toBeGreaterThan(0);
     expect(refused, `${entry}: requests that were refused`).toBeGreaterThan(0);
   }

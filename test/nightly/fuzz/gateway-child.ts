@@ -1,4 +1,7 @@
-/** A whole gateway as a process of its own, which reports its memory, handles and event loop when asked. */
+/**
+ * A whole gateway as a separate process, which reports its memory, handles and event loop on
+ * request.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -36,7 +39,7 @@ const app = await openGateway({
 });
 const { publicUrl, internalUrl } = await app.listen();
 
-/** How often the delay of the event loop is measured, in milliseconds: its measurements include this time. */
+/** Interval of measuring the event loop's delay, in milliseconds; the results include it. */
 const resolution = 10;
 
 const delay = monitorEventLoopDelay({ resolution });

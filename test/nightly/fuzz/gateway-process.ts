@@ -6,23 +6,23 @@ import { createInterface } from "node:readline";
 import { compiledEnv, startVariables } from "../../support/child.ts";
 import { send } from "../../support/raw-http.ts";
 
-/** What a gateway is started with. */
+/** Options of a gateway. */
 export interface GatewayPlan {
   readonly dataDir: string;
   readonly databaseUrl: string;
   /** The text of its `uas.yaml`. */
   readonly yaml: string;
-  /** Its environment beside addresses and folders. */
+  /** Its environment other than addresses and folders. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** How the process starts. */
+/** Options of the process. */
 export interface StartOptions {
   /** Flags for Node.js. Default: none. */
   readonly flags?: readonly string[];
-  /** Variables of the process itself that differ from those of `npm start`. Default: none. */
+  /** Variables of the process that differ from those of `npm start`. Default: none. */
   readonly variables?: Readonly<Record<string, string>>;
-  /** A file to which the process writes its id before it begins. Default: none. */
+  /** A file to which the process first writes its ID. Default: none. */
   readonly pidFile?: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface StartOptions {
 export interface Measurement {
   readonly rss: number;
   readonly heapUsed: number;
-  /** What V8 has taken from the system for its heap, garbage and free pages included. */
+  /** Memory that V8 has requested for its heap, including garbage and free pages. */
   readonly heapTotal: number;
   readonly external: number;
   /** Open handles and requests by type. */
@@ -60,7 +60,7 @@ export class GatewayProcess {
   readonly pid: number;
   /** Lines of the log at level error and above, warnings of Node.js, and whatever else was printed. */
   readonly errors: string[] = [];
-  /** How it ended; `undefined` while it runs. */
+  /** The end of the process; undefined while it runs. */
   exit: string | undefined;
   url = "";
   internalUrl = "";
@@ -122,19 +122,19 @@ export class GatewayProcess {
     this.#send({ kind: "flags", flags });
   }
 
-  /** Resident memory as it is, without a collection, in bytes; 0 where the system does not tell. */
+  /** Resident memory without a collection, in bytes; 0 if the system does not report it. */
   rss(): number {
     const pages = readProc(this.pid, "statm").split(" ")[1] ?? "0";
     return Number(pages) * 4_096;
   }
 
-  /** The most that resident memory was since the start, in bytes; 0 where the system does not tell. */
+  /** Maximum resident memory since the start, in bytes; 0 if the system does not report it. */
   rssMax(): number {
     const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(this.pid, "status"))?.[1] ?? "0";
     return Number(kilobytes) * 1_024;
   }
 
-  /** Open file descriptors; 0 where the system does not tell. */
+  /** Open file descriptors; 0 if the system does not report them. */
   descriptors(): number {
     try {
       return readdirSync(`/proc/${this.pid}/fd`).length;
@@ -143,7 +143,7 @@ export class GatewayProcess {
     }
   }
 
-  /** Connections of clients to its listeners; 0 where the system does not tell. */
+  /** Connections of clients to its listeners; 0 if the system does not report them. */
   connections(): number {
     const ports = [this.url, this.internalUrl].map((url) =>
       Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0"),

@@ -22,7 +22,7 @@ export interface Ids {
   readonly known: Readonly<Record<string, string>>;
 }
 
-/** How long the gateway may be too busy. */
+/** Maximum time for which the gateway may be too busy. */
 const busyMs = 120_000;
 
 /** Creates them. @throws if one is refused */

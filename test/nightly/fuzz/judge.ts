@@ -1,4 +1,4 @@
-/** What no reply may be, whatever was asked. */
+/** Rules that every reply must meet. */
 import type { Outcome } from "./send-http1.ts";
 import type { Shot } from "./shot.ts";
 import { webSocketProblem } from "./web-socket-frames.ts";
@@ -16,16 +16,16 @@ const blamesVendor =
   /upstream_overloaded|temporarily out of service|vendors of the model are failing/;
 
 /**
- * What is wrong with a reply; undefined if there is nothing. A 503 is documented if the gateway is
- * busy and says when to come again: the vendors of a run answer always, so every other 5xx is the
- * gateway's.
+ * Returns the problem of a reply; undefined if there is none. A 503 with a retry time is allowed
+ * while the gateway is busy. The vendors of a run always answer, so every other 5xx is a fault of
+ * the gateway.
  */
 export function judge(shot: Shot, outcome: Outcome, { canaries }: Secrets): string | undefined {
   const { status, headers, body, end, extra } = outcome;
   if (end === "hang") return `no end after ${Math.round(outcome.ms)} ms (status ${status})`;
   if (extra > 0 && shot.isFramed && shot.readMax === Infinity)
     return `${extra} bytes behind the reply`;
-  // What Connect and gRPC prescribe for a compression that the server does not know.
+  // Required by Connect and gRPC for a compression that the server does not support.
   if (status === 501 && isRpc(shot) && /"code":"unimplemented"/.test(excerpt(body)))
     return undefined;
   if (status >= 500 && !(status === 503 && headers["retry-after"] !== undefined)) {
@@ -85,7 +85,10 @@ function isRpc({ target }: Shot): boolean {
   return target.startsWith("/uas.") || target.startsWith("/console/rpc/uas.");
 }
 
-/** Whether errors have the form of a style: all that the public listener is asked below the paths of OpenAI and Anthropic. */
+/**
+ * Whether errors have the form of a style: all requests to the public listener below the paths of
+ * OpenAI and Anthropic.
+ */
 function isStyled({ listener, target, raw, entry, isFramed }: Shot): boolean {
   if (listener !== "public") return false;
   return raw === undefined && isFramed && entry !== "routes" && /^\/(?:v1|api\/ai)\//.test(target);

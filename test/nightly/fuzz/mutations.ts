@@ -1,4 +1,7 @@
-/** What bad clients make of a request: changes of its JSON, its bytes, its head, its framing, and of how it is sent. */
+/**
+ * Mutations of requests as bad clients send them: of the JSON, the bytes, the head, the framing,
+ * and the delivery.
+ */
 import { gzipSync, brotliCompressSync } from "node:zlib";
 import { Chance } from "./random.ts";
 import { bytesOf, headerOf, type Json, setHeader, type Shot, writeJson } from "./shot.ts";
@@ -114,7 +117,7 @@ const change: Readonly<
     const value = chance.of(values);
     if (chance.is(0.3)) shot.headers.push([name, value]);
     else setHeader(shot, name, value);
-    // A WebSocket whose head has a body, or names another version, is one or is none.
+    // A WebSocket request whose head has a body or another version may be accepted or refused.
     const isOdd = shot.isWebSocket && /^(?:content-|upgrade)/.test(name);
     // A length beyond the body is an unfinished request, which the gateway awaits for minutes.
     if (isOdd || framingHeaders.has(name)) shot.isFramed = false;
@@ -386,7 +389,7 @@ const oddHeaders: readonly (readonly [name: string, values: readonly string[]])[
   ["x-filler", ["f".repeat(15_000), "f".repeat(17_000), ""]],
 ];
 
-/** Whether the client has asked for something that ends its reply early, so that its end tells nothing. */
+/** Whether the client requested an early end of the reply, so that its end proves nothing. */
 export function isExpectingLess(shot: Shot): boolean {
   return shot.readMax !== Infinity || shot.then === "reset" || headerOf(shot, "expect") !== "";
 }

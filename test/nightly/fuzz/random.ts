@@ -19,7 +19,7 @@ export class Chance {
     return this.#next() < probability;
   }
 
-  /** One of them. @throws if there is none */
+  /** Returns one of them. @throws if there is none */
   of<T>(all: readonly T[]): T {
     if (all.length === 0) throw new Error("nothing to choose from");
     return all[this.below(all.length)] as T;

@@ -13,7 +13,7 @@ import type { World } from "./world.ts";
 /** Memory of the gateway after a collection of its garbage, in MB. */
 export interface FuzzMemory {
   readonly resident: number;
-  /** What is alive in V8's heap. */
+  /** Live memory of V8's heap. */
   readonly heap: number;
   /** Buffers outside it. */
   readonly external: number;
@@ -46,7 +46,7 @@ export interface EntryCounts {
   ms: number;
 }
 
-/** What a run found. */
+/** Findings of a run. */
 export interface FuzzReport {
   readonly counts: Readonly<Record<string, EntryCounts>>;
   /** Each with its seed and a command that repeats it. Empty if nothing is wrong. */
@@ -57,7 +57,7 @@ export interface FuzzReport {
   readonly rssMost: number;
 }
 
-/** How long a request may take. Limits of heads, bodies and waits of the gateway are shorter. */
+/** Maximum time of a request. The gateway's limits on heads, bodies and waits are shorter. */
 const deadlineMs = 30_000;
 
 /** A run ends with the first findings: what follows is often the same. */
@@ -303,7 +303,7 @@ class Run {
     for (const row of negative) this.#find(`the balance of ${row.account_id} is negative`);
   }
 
-  /** What clients have begun has ended with them. */
+  /** Work of clients has ended with their connections. */
   async #checkGauges(): Promise<void> {
     const { gateway } = this.world;
     for (const name of [

@@ -166,7 +166,7 @@ export async function findEntries(world: World, ids: Ids): Promise<Entries> {
         ]),
       ),
     ),
-    // Every path of the contract, with each method, whether or not an entry above knows it.
+    // Every path of the contract with each method, including those without an entry above.
     routes: keyed((chance) => {
       const [method, path] = chance.of(contractPaths);
       const target = path.replace(

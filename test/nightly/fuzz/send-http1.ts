@@ -3,26 +3,26 @@ import { connect, type Socket } from "node:net";
 import { bytesOf, headOf, type Shot } from "./shot.ts";
 import { closeFrame, isAnswered, messageFrames, readFrames } from "./web-socket-frames.ts";
 
-/** What came of a request. */
+/** Result of a request. */
 export interface Outcome {
   /** 0: no reply came. */
   readonly status: number;
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** `complete`: the reply ended as its head says. `closed`: the server closed first. `left`: the client did. `hang`:
-   * nothing of these in time. */
+  /**
+   * `complete`: the reply ended as its head states. `closed`: the server closed first. `left`: the
+   * client closed first. `hang`: none of these in time.
+   */
   readonly end: "complete" | "closed" | "left" | "hang";
   /** Bytes behind the reply. */
   readonly extra: number;
   readonly ms: number;
-  /** The request before it on the same connection; undefined if there is none. */
+  /** The previous request on the same connection; undefined if there is none. */
   readonly after?: Shot | undefined;
 }
 
-/**
- * How long a reply may take before the client closes its side, if its request may be incomplete.
- */
+/** Wait for a reply before the client closes its side, if its request may be incomplete. */
 const idleMs = 300;
 
 /** A client that keeps its connection while both sides agree about what was sent. */
@@ -55,7 +55,8 @@ export class Http1Client {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const reader = new ReplyReader(shot.method === "HEAD");
     const timers: NodeJS.Timeout[] = [];
-    // A reply may come before its request has been sent whole; the next one would stand in the middle of that.
+    // A reply may arrive before its request has been sent whole; the next one would fall into the
+    // middle of it.
     let isSent = false;
     const finish = (end: Outcome["end"]): void => {
       for (const timer of timers) clearTimeout(timer);
@@ -104,7 +105,7 @@ export class Http1Client {
         socket.resetAndDestroy();
         finish("left");
       } else if (shot.then === "half-close") socket.end();
-      // What the server waits for is not known: the end of the request tells it.
+      // The server may wait for more bytes; the end of the request settles it.
       else if (!shot.isFramed) timers.push(setTimeout(() => socket.end(), idleMs));
     });
     return promise;
@@ -112,7 +113,7 @@ export class Http1Client {
 
   /** @param upgraded resolves once messages can be sent, and where that will never be */
   async #write(socket: Socket, shot: Shot, upgraded: Promise<void>): Promise<void> {
-    // As clients do; bytes that come with their head are a mutation.
+    // As clients do; bytes in the same packet as the head are a mutation.
     const isLater = shot.isWebSocket && shot.raw === undefined;
     if (isLater) {
       socket.write(headOf(shot));
@@ -148,7 +149,7 @@ class ReplyReader {
   #status = 0;
   #headers: Record<string, string> = {};
   #bodyAt = 0;
-  /** Where the reply ends; undefined if not known yet, or with the connection. */
+  /** End of the reply; undefined if still unknown, or if the reply ends with the connection. */
   #end: number | undefined;
 
   constructor(isHead: boolean) {
@@ -207,7 +208,7 @@ class ReplyReader {
   #findEnd(): number | undefined {
     const status = this.#status;
     const length = this.#headers["content-length"];
-    // What the parser refuses is answered before its method counts.
+    // The parser refuses before the method counts.
     if (this.#isHead && this.#headers["connection"] === "close") return undefined;
     if (this.#isHead || status === 204 || status === 304) return this.#bodyAt;
     if (length !== undefined) return this.#bodyAt + Number(length);

@@ -21,11 +21,11 @@ export interface Shot {
   json: Json | undefined;
   body: Buffer;
   framing: Framing;
-  /** How many equal pieces the bytes are sent in. */
+  /** Number of equal pieces in which the bytes are sent. */
   pieces: number;
   /** After which part of the bytes the client stops sending, from 0 to 1; undefined after all. */
   cutAt: number | undefined;
-  /** What the client does once it has sent everything. */
+  /** The client's action after it has sent everything. */
   then: "read" | "half-close" | "reset";
   /** The client disconnects after so many bytes of the reply. */
   readMax: number;
@@ -37,7 +37,7 @@ export interface Shot {
   isFramed: boolean;
 }
 
-/** How the length of the body is told. */
+/** Framing of the body. */
 export type Framing = "length" | "chunked" | "wrong-length" | "bad-chunks" | "none";
 
 /** A valid request of an entry point. */
@@ -79,12 +79,12 @@ export function setHeader(shot: Shot, name: string, value: string | undefined): 
   if (value !== undefined) shot.headers.push([name, value]);
 }
 
-/** The value of a header; empty if there is none. */
+/** Returns the value of a header; empty if there is none. */
 export function headerOf(shot: Shot, name: string): string {
   return shot.headers.find(([each]) => each.toLowerCase() === name)?.[1] ?? "";
 }
 
-/** The bytes of the request over HTTP/1.1; of a WebSocket also those of its message. */
+/** Returns the bytes of the request over HTTP/1.1; for a WebSocket also those of its message. */
 export function bytesOf(shot: Shot): Buffer {
   if (shot.raw !== undefined) return shot.raw;
   if (shot.isWebSocket) return Buffer.concat([headOf(shot), messageFrames(shot)]);
@@ -115,7 +115,7 @@ function chunked(body: Buffer, framing: Framing): Buffer {
     Buffer.from("\r\n"),
   ]);
   if (framing === "chunked") return Buffer.concat([...parts, Buffer.from("0\r\n\r\n")]);
-  // A size that is none, or one beyond every limit; or no end.
+  // An invalid size, a size beyond every limit, or no end.
   const broken = ["zz\r\n", "ffffffffffffffff\r\nx", "-5\r\n", ""][body.length % 4] ?? "";
   return Buffer.concat([...parts, Buffer.from(broken)]);
 }

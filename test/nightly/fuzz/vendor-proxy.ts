@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 
-/** What is done to a reply; `refuse`: nothing, the vendor takes no connection. */
+/** Fault of a reply; `refuse`: the vendor accepts no connection. */
 export type FaultKind =
   | "none"
   | "refuse"
@@ -22,7 +22,7 @@ export type FaultKind =
  * the last bytes, behind them. */
 export type Phase = "upload" | "connect" | "head" | "first" | "mid" | "end" | "after";
 
-/** Which requests of a call are hit: that with its mark, or what is asked about the job that it has begun. */
+/** Requests of a call that are hit: the one with its mark, or those about the job that it began. */
 export type Step = "submit" | "poll" | "cancel" | "file";
 
 /** The fault of one call, found by the mark `#number#` in its request. */
@@ -30,17 +30,17 @@ export interface Plan {
   readonly kind: FaultKind;
   readonly phase: Phase;
   readonly step: Step;
-  /** How many requests it hits; later ones pass. */
+  /** Number of requests that it hits; later ones pass. */
   readonly times: number;
-  /** How many requests with this mark have come. */
+  /** Number of requests with this mark so far. */
   asked: number;
-  /** How many requests of its step have come. */
+  /** Number of requests of its step so far. */
   met: number;
 }
 
 /** Proxies for several vendors. */
 export interface VendorProxies {
-  /** Where a vendor is reached; to be used as `addressOf` of a world. */
+  /** Address of a vendor; used as `addressOf` of a world. */
   readonly addressOf: (vendor: string, origin: string) => string;
   readonly plans: Map<number, Plan>;
   /** Refuses all connections from now on. */
@@ -48,7 +48,7 @@ export interface VendorProxies {
   close(): Promise<void>;
 }
 
-/** How long a delay is: well below every timeout. */
+/** Length of a delay: well below every timeout. */
 const delayMs = 100;
 
 /** Opens a proxy for each name. Vendors of other names are reached without one. */
@@ -137,7 +137,7 @@ function isHit(plan: Plan, step: Step): boolean {
   return plan.step === step && plan.met++ < plan.times;
 }
 
-/** What a request about a job wants. */
+/** Classifies a request about a job. */
 function stepOf(request: Buffer): Step {
   const [line = ""] = request.toString("latin1", 0, 2_000).split("\r\n", 1);
   if (line.includes("/files/")) return "file";
@@ -171,7 +171,7 @@ async function passUpload(client: Socket, { kind }: Plan): Promise<boolean> {
 
 interface ReadRequest {
   readonly bytes: Buffer;
-  /** Whether `shouldStop` said so: more may come. */
+  /** Whether `shouldStop` returned true: more may follow. */
   readonly isStopped: boolean;
 }
 
@@ -218,7 +218,7 @@ async function ask(
   return Buffer.concat(await Array.fromAsync(socket as AsyncIterable<Buffer>));
 }
 
-/** Where in the reply the phase is. */
+/** Returns the position of the phase in the reply. */
 function placeOf(phase: Phase, reply: Buffer): number {
   const body = reply.indexOf("\r\n\r\n") + 4;
   switch (phase) {
@@ -251,7 +251,7 @@ async function deliver(
       return void client.end(before);
     case "reset":
       await write(client, before);
-      // What is under way is lost with a reset: the gateway may read it first.
+      // A reset discards bytes in flight, so the gateway may read them first.
       await sleep(delayMs / 4);
       return void client.resetAndDestroy();
     case "stall":

@@ -1,4 +1,4 @@
-/** Simulated vendors of every kind, for a gateway that runs as a process of its own. */
+/** Simulated vendors of every kind, for a gateway in a separate process. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dashscope } from "../../behaviour/native/dashscope-vendor.ts";
 import { Fal, falResult } from "../../behaviour/native/fal-vendor.ts";
@@ -35,7 +35,7 @@ export interface Vendors {
   /** Embeddings, images, audio, completions, moderations and rerank in OpenAI's, Cohere's and Jina's form. */
   readonly media: PlainVendor;
   readonly native: Readonly<Record<NativeName, NativeVendorServer>>;
-  /** Forgets what was asked, so that long runs keep no requests. */
+  /** Drops recorded requests, so that long runs do not accumulate them. */
   clear(): void;
   close(): Promise<void>;
 }
@@ -130,7 +130,10 @@ async function startGemini(): Promise<NativeVendorServer> {
   return vendor;
 }
 
-/** Each upload and each file has a name of its own: another account's would be refused. */
+/**
+ * Each upload and each file has a unique name, because the name of another account's file would be
+ * refused.
+ */
 async function withOwnNames(
   answering: ReturnType<VendorHandler>,
   asked: AskedVendor,
@@ -190,7 +193,10 @@ function geminiText({ url, json, method }: AskedVendor): VendorAnswer | undefine
   return { headers: { "content-type": "text/event-stream" }, body };
 }
 
-/** Where the gateway reaches the vendor: at a proxy, perhaps. Files are reached there too. */
+/**
+ * Returns the address under which the gateway reaches the vendor, possibly a proxy. Files have the
+ * same address.
+ */
 function originOf({ headers }: AskedVendor): string {
   return `http://${headers.host}`;
 }
@@ -198,11 +204,11 @@ function originOf({ headers }: AskedVendor): string {
 /** Jobs whose request contains it run until they are cancelled. */
 export const heldText = "until cancelled";
 
-/** Those jobs, by the vendor's ids. */
+/** Held jobs, by the vendor's IDs. */
 class HeldJobs {
   readonly #ids = new Set<string>();
 
-  /** Notes the job that an answer tells of, if its request wants it held. */
+  /** Records the job of an answer, if its request holds it. */
   note({ body }: AskedVendor, answer: VendorAnswer | undefined): VendorAnswer | undefined {
     const told = answer?.body;
     const text = typeof told === "string" || Buffer.isBuffer(told) ? told.toString() : "";

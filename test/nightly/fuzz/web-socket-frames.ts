@@ -1,4 +1,4 @@
-/** WebSocket frames: those of a message, whole or broken, and what came back. */
+/** WebSocket frames: of a message, whole or broken, and of the answers. */
 import type { Shot } from "./shot.ts";
 
 /** A frame of the gateway. */
@@ -11,7 +11,7 @@ export interface Frame {
 
 const opcodes = { next: 0, text: 1, binary: 2, close: 8, ping: 9 } as const;
 
-/** What the gateway sends at the end of a request: its last event, or an error. */
+/** The gateway's last message of a request: its last event, or an error. */
 const last = /"type":"(?:response\.(?:completed|incomplete|failed)|error)"/;
 
 /** Masked with zeros: what is sent can be read. */
@@ -97,9 +97,10 @@ export function isAnswered(frames: readonly Frame[]): boolean {
 }
 
 /**
- * What is wrong with all that the gateway has sent on a connection; undefined if there is nothing.
+ * Returns the problem of the bytes that the gateway sent on a connection; undefined if there is
+ * none.
  *
- * @param isWhole whether a whole request was sent, and its end was waited for
+ * @param isWhole whether a whole request was sent, and its end was awaited
  */
 export function webSocketProblem(bytes: Buffer, isWhole: boolean): string | undefined {
   const frames = readFrames(bytes);

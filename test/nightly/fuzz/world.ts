@@ -27,7 +27,7 @@ export interface World {
   readonly gateway: GatewayProcess;
   readonly vendors: Vendors;
   readonly pool: Pool;
-  /** As the operator. */
+  /** With the operator's credentials. */
   readonly transport: Transport;
   readonly operatorToken: string;
   /** Has more money than any run can spend. */
@@ -41,9 +41,12 @@ export interface World {
   close(): Promise<void>;
 }
 
-/** How a world differs from the usual one. */
+/** Differences from the default world. */
 export interface WorldOptions extends StartOptions {
-  /** Where vendors are reached, of where they are: a proxy. Default: the same. */
+  /**
+   * Maps a vendor's origin to the address that the gateway uses, such as a proxy. Default:
+   * unchanged.
+   */
   readonly addressOf?: (vendor: string, origin: string) => string;
   /** More members of every vendor, for example its timeouts. Default: none. */
   readonly vendorMembers?: object;

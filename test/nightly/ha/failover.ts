@@ -1,5 +1,7 @@
-/** Two gateways on a replicated database whose primary dies or freezes under load; then the books are compared with what
- * customers were told. */
+/**
+ * Two gateways on a replicated database whose primary dies or freezes under load; afterwards the
+ * ledger is compared with the answers of customers.
+ */
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,15 +33,15 @@ import {
   topUpNanos,
 } from "./load.ts";
 
-/** How the primary fails. */
+/** Failure of the primary. */
 export type Failure = "killed" | "frozen";
 
-/** What {@link runFailover} takes. */
+/** Options of {@link runFailover}. */
 export interface FailoverOptions {
   readonly failure: Failure;
-  /** How long customers work before, and after service has resumed. */
+  /** Time of customers' work before the failure, and after service has resumed. */
   readonly loadMs: number;
-  /** How long there is no primary. */
+  /** Time without a primary. */
   readonly outageMs: number;
   /** Default: the embedded PostgreSQL's. */
   readonly programs?: PostgresPrograms;
@@ -50,7 +52,7 @@ export interface FailoverOptions {
   readonly killsGateway?: boolean;
 }
 
-/** What came of it. */
+/** Result of a failover. */
 export interface FailoverResult {
   readonly acknowledged: number;
   readonly refused: number;
@@ -60,14 +62,14 @@ export interface FailoverResult {
   readonly refusalMsMax: Readonly<Partial<Record<Kind, number>>>;
   /** Answers other than success and 503, and those that never came: by status, 0 for none. */
   readonly others: Readonly<Record<string, number>>;
-  /** Tasks that failed, by error, beside those below. */
+  /** Other failed tasks, by error. */
   readonly failedTasks: Readonly<Record<string, number>>;
   /** Tasks that failed because they may have been with their vendor when their gateway was killed, by error. */
   readonly deadTasks: Readonly<Record<string, number>>;
   /** Settlements that were in journals just before the promotion. */
   readonly journalFiles: number;
   readonly findings: Findings;
-  /** What `uas ledger audit` said where it failed. */
+  /** Output of a failed `uas ledger audit`. */
   readonly auditFailure: string | undefined;
   /**
    * From the death of the gateway that was killed until its holds had ended; undefined if none was.
@@ -75,13 +77,16 @@ export interface FailoverResult {
   readonly deadHoldsMs: number | undefined;
 }
 
-/** How long service may take to resume after a promotion. */
+/** Maximum time to resume service after a promotion. */
 const resumeMsMax = 10_000;
 
-/** How long a refusal may take: a second, and what a busy machine adds. */
+/** Maximum time of a refusal: a second, and an allowance for a busy machine. */
 const refusalMsMax = 3_000;
 
-/** Whether there was an outage, in which nothing was lost, doubled or left over, and everybody was told in time. */
+/**
+ * Whether there was an outage in which nothing was lost, doubled or left over, and every customer
+ * got an answer in time.
+ */
 export function isRight(result: FailoverResult): boolean {
   const { lost, doubled, drift, stuck } = result.findings;
   return (
@@ -95,7 +100,7 @@ export function isRight(result: FailoverResult): boolean {
   );
 }
 
-/** How long a start may take: machines can be busy. */
+/** Maximum time of a start on a busy machine. */
 const startLimitMs = 180_000;
 
 const noAddress: Address = { url: "", internalUrl: "" };
@@ -103,13 +108,13 @@ const noAddress: Address = { url: "", internalUrl: "" };
 /** The message of a stream that the vendor never ends. */
 const endlessText = "Endless";
 
-/** The line of the log that tells where a gateway listens. */
+/** Log line with the addresses of a gateway. */
 const listening = /"publicUrl":"([^"]+)","internalUrl":"([^"]+)"/;
 
-/** How long service may take to resume before the run fails. */
+/** Maximum time to resume service before the run fails. */
 const resumeLimitMs = 60_000;
 
-/** How long calls, tasks and journals may take to be cleaned up. */
+/** Maximum time to recover calls, tasks and journals. */
 const cleanLimitMs = 90_000;
 
 /** The usage that the vendor reports for each call. */
@@ -120,7 +125,7 @@ const costNanos = 25n * 250n + 5n * 2_000n;
 
 const bin = join(import.meta.dirname, "../../../bin/uas.js");
 
-/** Runs one failover in a folder of its own. @throws if HAProxy is not installed */
+/** Runs one failover in a separate folder. @throws if HAProxy is not installed */
 export async function runFailover(options: FailoverOptions): Promise<FailoverResult> {
   const folder = mkdtempSync(join(tmpdir(), "uas-ha-"));
   const vendor = await startUpstream();
@@ -236,7 +241,7 @@ class Failover {
     const [, gateway] = this.#parts.processes;
     if (gateway === undefined) throw new RangeError("there is one gateway only");
     const endless = beginStream(address.url, key, endlessText);
-    // The standby has it too: it is asked while there is no primary.
+    // Waits for the standby, which is queried while there is no primary.
     await this.#parts.replicated.standby.until(
       `select 1 from open_hold h join node n on n.id = h.node_id where n.name like '%:${gateway.pid}'`,
     );
@@ -258,7 +263,7 @@ class Failover {
     }
   }
 
-  /** A gateway with a data folder of its own. */
+  /** Starts a gateway with a separate data folder. */
   async #start(index: number): Promise<Address> {
     const { folder, processes } = this.#parts;
     const place = join(folder, `gateway-${index}`);
@@ -301,7 +306,9 @@ models:
     }, 0);
   }
 
-  /** The old primary goes on, and takes itself for the primary: nothing can be acknowledged there. */
+  /**
+   * The old primary continues and considers itself the primary: nothing can be acknowledged there.
+   */
   async #thaw(findings: Findings): Promise<void> {
     const { primary } = this.#parts.replicated;
     primary.thaw();
@@ -344,7 +351,7 @@ models:
     }
   }
 
-  /** Waits until nothing runs any more, and nothing is kept. */
+  /** Waits until nothing runs and nothing is stored. */
   async #checkClean(pool: Pool, findings: Findings): Promise<void> {
     const text = `select (select count(*) from open_hold)::int as holds,
       (select count(*) from task where finish_time is null)::int as tasks`;
@@ -358,7 +365,7 @@ models:
     }
   }
 
-  /** Does not block: the proxy asks this process who leads. */
+  /** Does not block, because the proxy asks this process for the primary. */
   async #audit(): Promise<string | undefined> {
     const cwd = join(this.#parts.folder, "gateway-0");
     const env = { PATH: process.env["PATH"], ...this.#env() };
@@ -370,7 +377,7 @@ models:
   }
 }
 
-/** Each acknowledged top-up is there once. One that nobody heard of may be there, too. */
+/** Each acknowledged top-up exists once. One without an answer may exist, too. */
 async function checkTopUps(
   pool: Pool,
   { accountId, topUps }: { readonly accountId: string; readonly topUps: readonly string[] },
@@ -398,7 +405,7 @@ type FailedTasks = Pick<FailoverResult, "failedTasks" | "deadTasks">;
 /** The errors of tasks whose process died while they were with a vendor that cannot be asked again: see docs/tasks.md. */
 const deadErrors: readonly string[] = ["upstream_submit_unknown", "result_unavailable"];
 
-/** Each acknowledged task is there. Returns those that failed, for which nobody is charged. */
+/** Each acknowledged task exists. Returns the failed ones, which are free. */
 async function checkTasks(
   pool: Pool,
   { load, killTime }: { readonly load: Load; readonly killTime: Date | undefined },

@@ -1,6 +1,7 @@
 /**
- * HAProxy in TCP mode before a replicated database: a connection stays with one server for its session. As with Patroni, a
- * server is the primary if its health check over HTTP says so. Here the harness answers for the servers.
+ * HAProxy in TCP mode in front of a replicated database: a connection stays with one server for its
+ * session. As with Patroni, a health check over HTTP decides which server is the primary. Here the
+ * rig answers for the servers.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,7 +24,7 @@ export interface Haproxy {
   close(): Promise<void>;
 }
 
-/** What {@link startHaproxy} takes. */
+/** Options of {@link startHaproxy}. */
 interface HaproxyOptions {
   /** For its configuration. */
   readonly folder: string;
@@ -31,20 +32,23 @@ interface HaproxyOptions {
   readonly servers: readonly PostgresServer[];
 }
 
-/** How long it may take to start: machines can be busy. */
+/** Maximum time of its start on a busy machine. */
 const startMs = 60_000;
 
 /** Interval of its health checks. Two that fail end a server's sessions. */
 const checkMs = 500;
 
-/** How long a health check may take: machines can be busy. Who leads is said at once. */
+/** Maximum time of a health check on a busy machine. A new primary is reported at once. */
 const checkTimeoutMs = 10_000;
 
-/** What a machine without HAProxy lacks. */
+/** Message for a machine without HAProxy. */
 export const haproxyMissing =
   "HAProxy is not installed: install it, on Debian with `apt-get install haproxy`.";
 
-/** The program, or `undefined` if this machine has none. Debian keeps it if only root looks. */
+/**
+ * Returns the program; undefined without one. Debian installs it into a folder that only root
+ * searches.
+ */
 export function findHaproxy(): string | undefined {
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"];
   return folders.map((folder) => join(folder, "haproxy")).find(existsSync);

@@ -1,10 +1,12 @@
-/** Customers of gateways whose database fails: calls, streams, tasks and top-ups, and what each was told. */
+/**
+ * Customers of gateways whose database fails: calls, streams, tasks and top-ups, and their answers.
+ */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isWholeStream } from "../chaos/gateway-work.ts";
 import { send } from "../../support/raw-http.ts";
 
-/** What customers do. */
+/** Requests of customers. */
 export const kinds = ["json", "stream", "task", "top-up"] as const;
 export type Kind = (typeof kinds)[number];
 
@@ -31,19 +33,19 @@ export interface Address {
   readonly internalUrl: string;
 }
 
-/** Who asks. */
+/** Origin of a request. */
 export interface Customer {
   readonly accountId: string;
   readonly key: string;
 }
 
-/** What each top-up adds, in nano-USD. */
+/** Amount of each top-up. */
 export const topUpNanos = 1_000_000_000n;
 
 /** The operator's token. */
 export const operatorToken = "ha-operator-6f1d";
 
-/** How long a customer waits before it takes a gateway for hung: what is promised is far less. */
+/** Time after which a customer considers a gateway hung, far above the promised limit. */
 export const hungMs = 30_000;
 
 /** Pauses between two attempts of one customer. */
@@ -71,7 +73,7 @@ export async function createCustomer(address: Address): Promise<Customer> {
   return { accountId, key: String(made["secret"]) };
 }
 
-/** Lets customers work, one of each kind at each gateway, until told to stop. */
+/** Runs customers, one of each kind at each gateway, until stopped. */
 export class Load {
   readonly attempts: Attempt[] = [];
   readonly #stop = new AbortController();

@@ -7,9 +7,9 @@ export interface Language {
   readonly name: string;
   /** The program, and its arguments before the secret. */
   readonly command: readonly string[];
-  /** The arguments behind the secret. Default: none. */
+  /** Arguments after the secret. Default: none. */
   readonly after?: readonly string[];
-  /** What tells whether it is installed. */
+  /** Command that succeeds if it is installed. */
   readonly probe: readonly string[];
 }
 

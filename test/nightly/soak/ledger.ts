@@ -1,6 +1,6 @@
 /**
- * `npm run soak`: the property test of the ledger, for as long as one likes. With `--memory` it watches a gateway under
- * mixed traffic instead.
+ * `npm run soak`: the property test of the ledger, for any duration. With `--memory` it observes a
+ * gateway under mixed traffic instead.
  */
 import { randomInt } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,13 +15,16 @@ import { readArguments } from "../../support/arguments.ts";
 import { printMemory } from "./print-memory.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../../support/test-server.ts";
 
-/** How many sequences share a database: the audit after each reads all that the ones before have left. */
+/**
+ * Number of sequences per database: the audit after each reads all that the previous ones have
+ * left.
+ */
 const runsPerDatabase = 1_000;
 
 /**
  * Runs `runs` sequences. Throws with the seed and the shortest counterexample if one fails.
  *
- * @param seed of the first database's sequences; each further database has one of its own.
+ * @param seed of the first database's sequences; each further database has another seed.
  */
 export async function soakLedger(adminUrl: string, runs: number, seed: number): Promise<void> {
   process.stdout.write(`seed ${seed}\n`);

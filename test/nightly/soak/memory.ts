@@ -1,7 +1,7 @@
 /**
- * Mixed traffic for as long as one likes, and what memory, handles and the event loop of the gateway do meanwhile. All
- * features take part: whole replies, streams, disconnects, translations, refusals, tasks with webhooks, native APIs,
- * the console, RPCs.
+ * Mixed traffic for any duration, and the gateway's memory, handles and event loop meanwhile. All
+ * features take part: whole replies, streams, disconnects, translations, refusals, tasks with
+ * webhooks, native APIs, the console, RPCs.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { GatewayProcess, Measurement } from "../fuzz/gateway-process.ts";
@@ -15,10 +15,10 @@ import type { World } from "../fuzz/world.ts";
 
 /** Options of {@link soakMemory}. */
 export interface SoakOptions {
-  /** How long the traffic takes whose traces are looked for, in seconds. */
+  /** Duration of the measured traffic. */
   readonly seconds: number;
   /**
-   * How long the traffic before it takes. It fills caches and has V8 compile what is called often.
+   * Duration of the traffic before it, which fills caches and lets V8 compile frequent functions.
    */
   readonly warmUpSeconds: number;
   /**
@@ -29,13 +29,13 @@ export interface SoakOptions {
   readonly seed: number;
   /** Requests at once. */
   readonly lanes: number;
-  /** How long each of them waits before the next one, after the warm-up. Default: not at all. */
+  /** Pause of each client before its next request, after the warm-up. Default: no pause. */
   readonly pauseMs?: number;
   /** The same during the warm-up. Default: not at all. */
   readonly warmUpPauseMs?: number;
-  /** How often is measured. */
+  /** Interval between measurements. */
   readonly everySeconds: number;
-  /** Where tasks send their webhooks. */
+  /** Receiver of the tasks' webhooks. */
   readonly callbackUrl: string;
   readonly onSample?: (sample: Sample) => void;
 }
@@ -48,11 +48,11 @@ export interface Sample extends Measurement {
   readonly requests: number;
 }
 
-/** What a run found. Memory in MB. */
+/** Findings of a run. Memory in MB. */
 export interface SoakReport {
   readonly requests: number;
   readonly samples: readonly Sample[];
-  /** How fast its {@link floors} rise after the warm-up. */
+  /** Slope of its {@link floors} after the warm-up. */
   readonly rssSlopePerHour: number;
   /** Growth of the heap from the first to the last measurements after the warm-up, each the least of three. */
   readonly heapGrowth: number;
@@ -71,7 +71,7 @@ export interface SoakReport {
 /** Connections that stay after any traffic: pools of the database and of vendors. */
 export const handlesKept = 40;
 
-/** How long connections may take to be closed after the traffic. */
+/** Maximum time for connections to close after the traffic. */
 const settleMs = 30_000;
 
 /** Runs it. @throws where the gateway ends */
@@ -135,7 +135,7 @@ export async function soakMemory(world: World, options: SoakOptions): Promise<So
   };
 }
 
-/** How many calls V8 waits for before it compiles, by default. */
+/** Number of calls before V8 compiles, by default. */
 const compileAsUsual = {
   "invocation-count-for-maglev": 400,
   "invocation-count-for-maglev-osr": 100,

@@ -11,8 +11,10 @@ const rssSlopeMax = 1;
 /** The event loop may be late by so much in 99 of 100 cases, in milliseconds. */
 const delayMax = 50;
 
-/** The variables by which an allocator is chosen and set: those of glibc, and that which preloads another one. What is not
- * given is as `npm start` sets it. */
+/**
+ * The variables by which an allocator is chosen and set: those of glibc, and the one that preloads
+ * another allocator. Missing ones are set like in `npm start`.
+ */
 const allocatorVariables = [
   "MALLOC_ARENA_MAX",
   "MALLOC_MMAP_THRESHOLD_",
@@ -21,13 +23,13 @@ const allocatorVariables = [
 ];
 
 /**
- * How long each of the requests that run at once waits before its next one: about 60 requests a
- * second. Without it the clients, vendors and database of the same machine keep the event loop
- * waiting for a processor. The warm-up goes without.
+ * Pause of each concurrent client before its next request: about 60 requests a second. Without it
+ * the clients, vendors and database of the same machine would keep the event loop waiting for a
+ * processor. The warm-up has no pause.
  */
 const pauseMs = 150;
 
-/** The heap of the gateway, in MB, and the most that the process may take: what a small container has. */
+/** Heap of the gateway in MB, and the maximum of the process: the memory of a small container. */
 const heapMb = 256;
 const rssMax = 700;
 
@@ -84,7 +86,7 @@ export async function printMemory(seed: number, seconds: number): Promise<void> 
   });
 }
 
-/** What is not as promised. Slopes and delays of less than an hour are printed only. */
+/** Returns broken promises. Slopes and delays of less than an hour are only printed. */
 function problemsOf(report: SoakReport, seconds: number): string[] {
   const { rssSlopePerHour, delayP99Ms, handles, listeners, errors } = report;
   return [
