@@ -62,9 +62,10 @@ const usual = {
     "--no-turbofan",
     // As in src/app/v8-flags.ts: 64 MiB of buffers would start a full collection, whatever the heap has room for. 5 to 11 %.
     "--external-memory-accounted-in-global-limit",
-    "--external-memory-max-growing-factor=3",
     "--no-concurrent-array-buffer-sweeping",
-    "--no-scavenger-updates-allocation-limit",
+    ...(Number.parseInt(process.versions.v8, 10) < 14
+      ? []
+      : ["--external-memory-max-growing-factor=3", "--no-scavenger-updates-allocation-limit"]),
   ],
   experimental,
 } satisfies TestUserConfig;

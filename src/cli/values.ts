@@ -13,6 +13,7 @@ import { int32Max } from "../config/scalars.ts";
 import { ErrorCode } from "../core/errors.ts";
 import { errorCodeOf, errorWords } from "../core/error-words.ts";
 import { formatUsd, parseUsd } from "../core/money.ts";
+import { parseRfc3339 } from "../core/rfc3339.ts";
 
 /** Parses an amount such as `10.00`. */
 export function usdArgument(text: string): Money {
@@ -108,8 +109,6 @@ const unitMs: Readonly<Record<string, number>> = {
   w: 7 * 24 * 3_600_000,
 };
 
-const dateForm = /^\d{4}-\d{2}-\d{2}$/;
-
 /**
  * Parses `30d`, `12h`, `2027-01-31` (midnight UTC) or `2027-01-31T09:00:00+01:00`.
  *
@@ -136,14 +135,11 @@ function durationEnd(text: string, nowMs: number): number | undefined {
 
 /** A time of day needs an offset: without one it would differ between machines. */
 function moment(text: string): number {
-  try {
-    const instant = dateForm.test(text) ? `${text}T00:00:00Z` : text;
-    return Temporal.Instant.from(instant).epochMilliseconds;
-  } catch {
-    throw new InvalidArgumentError(
-      "Write a time such as 30d, 12h, 2027-01-31 (00:00 UTC) or 2027-01-31T09:00:00Z.",
-    );
-  }
+  const timeMs = parseRfc3339(text);
+  if (timeMs !== undefined) return timeMs;
+  throw new InvalidArgumentError(
+    "Write a time such as 30d, 12h, 2027-01-31 (00:00 UTC) or 2027-01-31T09:00:00Z.",
+  );
 }
 
 /** A duration in milliseconds; 0 if there is none. */

@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import { parseUsd } from "../core/money.ts";
+import { parseRfc3339 } from "../core/rfc3339.ts";
 import type { Parsed } from "./address.ts";
 import { type ReferenceSource, resolveSecret, resolveText } from "./references.ts";
 import { hint } from "../core/suggest.ts";
@@ -176,20 +177,13 @@ export function usd(fix = "") {
   );
 }
 
-const dateForm =
-  /^(\d{4}-\d{2}-\d{2})(?:[Tt](\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})))?$/;
-
 /** An RFC 3339 date (midnight in UTC), or date and time with an offset, in milliseconds since 1970. */
 export function moment() {
   const what =
     'a date such as 2026-07-01 (midnight in UTC) or a time such as "2026-07-01T09:00:00Z"';
   return scalar(what, (written): Parsed<number> => {
-    const [, date = "", time = "00:00:00Z"] = dateForm.exec(written) ?? [];
-    const midnight = new Date(`${date}T00:00:00Z`);
-    // February 30 would be read as March 2.
-    const isDay = !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date);
-    const value = isDay ? Date.parse(`${date}T${time.toUpperCase()}`) : Number.NaN;
-    if (!Number.isNaN(value)) return { value };
+    const value = parseRfc3339(written);
+    if (value !== undefined) return { value };
     return { problem: `${quote(written)} is not a date or time: write ${what}` };
   });
 }

@@ -6,6 +6,8 @@ import { invalid } from "../../core/validation.ts";
 /** An hour. */
 export const hourMs = 3_600_000;
 
+const dayMs = 24 * hourMs;
+
 /** A range of time in buckets. */
 export interface BucketRange {
   /** Milliseconds since 1970: the beginning, inclusive. */
@@ -67,21 +69,55 @@ function* hours({ fromMs }: BucketRange): Generator<number> {
 
 /** By the calendar: days are not all of the same length, and some do not begin at midnight. */
 function* dates({ fromMs, bucket, timeZone }: BucketRange): Generator<number> {
-  const day = Temporal.Instant.fromEpochMilliseconds(fromMs)
-    .toZonedDateTimeISO(timeZone)
-    .toPlainDate();
-  const first = firstDate(day, bucket);
-  for (let count = 0; ; count++) {
-    yield first.add(step(bucket, count)).toZonedDateTime(timeZone).epochMilliseconds;
+  const offsetAt = createOffsets(timeZone);
+  const first = firstDate(new Date(fromMs + offsetAt(fromMs)), bucket);
+  for (let count = 0; ; count++) yield startOfDate(step(first, bucket, count), offsetAt);
+}
+
+/** The date on which the bucket of a date begins. Dates are midnights in UTC. */
+function firstDate(date: Date, bucket: UsageBucket): Date {
+  const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
+  // Weeks begin on Monday.
+  if (bucket === UsageBucket.WEEK) {
+    return new Date(Date.UTC(year, month, day - ((date.getUTCDay() + 6) % 7)));
   }
+  return new Date(Date.UTC(year, month, bucket === UsageBucket.MONTH ? 1 : day));
 }
 
-function firstDate(day: Temporal.PlainDate, bucket: UsageBucket): Temporal.PlainDate {
-  if (bucket === UsageBucket.WEEK) return day.subtract({ days: day.dayOfWeek - 1 });
-  return bucket === UsageBucket.MONTH ? day.with({ day: 1 }) : day;
+function step(first: Date, bucket: UsageBucket, count: number): number {
+  const [year, month, day] = [first.getUTCFullYear(), first.getUTCMonth(), first.getUTCDate()];
+  if (bucket === UsageBucket.MONTH) return Date.UTC(year, month + count, day);
+  return Date.UTC(year, month, day + count * (bucket === UsageBucket.WEEK ? 7 : 1));
 }
 
-function step(bucket: UsageBucket, count: number): Temporal.DurationLike {
-  if (bucket === UsageBucket.WEEK) return { weeks: count };
-  return bucket === UsageBucket.MONTH ? { months: count } : { days: count };
+/** The first moment of a date. If clocks are put forward at midnight, that is the moment of the change. */
+function startOfDate(midnight: number, offsetAt: (timeMs: number) => number): number {
+  const before = midnight - offsetAt(midnight - dayMs);
+  const after = midnight - offsetAt(midnight + dayMs);
+  const starts = [before, after].filter((startMs) => startMs + offsetAt(startMs) === midnight);
+  return starts.length > 0 ? Math.min(...starts) : before;
+}
+
+/**
+ * Returns a function that tells how far the clocks of a time zone are ahead of UTC at a moment, in milliseconds. `Temporal`
+ * would do all this, but Node.js 24 does not have it.
+ */
+function createOffsets(timeZone: string): (timeMs: number) => number {
+  const format = new Intl.DateTimeFormat("en", {
+    timeZone,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
+  });
+  return (timeMs) => {
+    const parts = format.formatToParts(timeMs);
+    const read = (type: string): number => Number(parts.find((part) => part.type === type)?.value);
+    const date = Date.UTC(read("year"), read("month") - 1, read("day"));
+    const seconds = (read("hour") * 60 + read("minute")) * 60 + read("second");
+    return date + seconds * 1_000 - Math.floor(timeMs / 1_000) * 1_000;
+  };
 }
