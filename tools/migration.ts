@@ -1,11 +1,15 @@
 /**
- * Writes the next migration: what the entities and the functions of `src/db/sql/` say and the migrated database has not.
+ * Writes the next migration: what the entities and the functions of `src/db/sql/` say and the
+ * migrated database has not.
  *
- * `npm run migration -- <name>` makes `src/db/migration/NNNN-<name>.ts` and says which line to add to
- * `src/db/database.ts`; without a name it prints the statements. They are a proposal: read them, put
- * partitions, checks and triggers in by hand. Functions that changed are copied into the folder
- * `src/db/migration/NNNN-<name>/`, from which the migration installs them: the text of its time, whatever
- * `src/db/sql/` says later.
+ * `npm run migration -- <name>` makes `src/db/migration/NNNN-<name>.ts` and prints the lines to add
+ * to `src/db/migrations.ts`; without a name it prints the statements. They are a proposal: read
+ * them, put partitions, checks and triggers in by hand. Functions that changed are copied into the
+ * folder `src/db/migration/NNNN-<name>/`, from which the migration installs them: the text of its
+ * time, whatever `src/db/sql/` says later.
+ *
+ * `npm run migration -- --release` records the content of all migrations in
+ * `src/db/migration/released.json`. From then on a test fails if one of them changes.
  */
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,6 +17,9 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
 import { startEmbedded } from "../src/db/embedded/embedded.ts";
+import { hashOf } from "../src/db/migrate.ts";
+import released from "../src/db/migration/released.json" with { type: "json" };
+import { migrations } from "../src/db/migrations.ts";
 import { findFunctionDrift } from "./function-drift.ts";
 
 const folder = join(import.meta.dirname, "../src/db/migration");
@@ -79,35 +86,54 @@ function write(name: string, { statements, functions }: Drift): void {
   for (const changed of functions.map((routine) => `${routine}.sql`)) {
     copyFileSync(join(functionFolder, changed), join(folder, file, changed));
   }
-  print(`made src/db/migration/${file}.ts; add to src/db/database.ts, then run npm run format:`);
-  print(`  { name: "${file}", class: ${className(file)} },`);
+  print(`made src/db/migration/${file}.ts; add to src/db/migrations.ts, then run npm run format:`);
+  print(`  import { ${constantName(file)} } from "./migration/${file}.ts";`);
+  print(`  ${constantName(file)},`);
 }
 
 function migrationText(file: string, { statements, functions }: Drift): string {
-  const lines = statements.map((statement) => `    this.addSql(${JSON.stringify(statement)});`);
-  const imports = [`import { Migration } from "@mikro-orm/migrations";`];
+  const texts = statements.map((statement) => JSON.stringify(statement));
+  const imports = [`import type { Migration } from "../migrate.ts";`];
   if (functions.length > 0) {
     imports.push(`import { readFunctions } from "../sql.ts";`);
-    lines.push(`    for (const text of readFunctions("migration/${file}/")) this.addSql(text);`);
+    texts.push(`...readFunctions("migration/${file}/")`);
   }
   return `${imports.join("\n")}
 
 /** Why this change. */
-export class ${className(file)} extends Migration {
-  override up(): void {
-${lines.join("\n")}
-  }
-}
+export const ${constantName(file)}: Migration = {
+  name: "${file}",
+  compatibleFrom: "${newestReleased()}",
+  statements: () => [${texts.join(", ")}],
+};
 `;
 }
 
-/** `0002-key-name` becomes `KeyName0002`. */
-function className(file: string): string {
-  return `${pascalCase(file.slice(5))}${file.slice(0, 4)}`;
+/** The newest migration of the previous release, whose program has to run beside the next one. */
+function newestReleased(): string {
+  const names = Object.keys(released).length > 0 ? Object.keys(released) : namesOfAll();
+  return names.toSorted().at(-1) ?? "";
 }
 
-function pascalCase(name: string): string {
-  return name.replace(/(?:^|-)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+function namesOfAll(): string[] {
+  return migrations.map(({ name }) => name);
+}
+
+/** `0002-key-name` becomes `keyName0002`. */
+function constantName(file: string): string {
+  const words = file.slice(5).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return `${words}${file.slice(0, 4)}`;
+}
+
+/**
+ * Records what is not recorded yet. A released migration keeps its record: if it has changed, a
+ * test says so.
+ */
+function release(): void {
+  const hashes = migrations.map((migration) => [migration.name, hashOf(migration)]);
+  const all = { ...Object.fromEntries(hashes), ...released };
+  writeFileSync(join(folder, "released.json"), `${JSON.stringify(all, null, 2)}\n`);
+  print(`recorded in src/db/migration/released.json: ${namesOfAll().join(", ")}`);
 }
 
 function print(line: string): void {
@@ -115,6 +141,10 @@ function print(line: string): void {
 }
 
 async function main(name: string | undefined): Promise<void> {
+  if (name === "--release") {
+    release();
+    return;
+  }
   if (name !== undefined && !/^[a-z]+(?:-[a-z]+)*$/.test(name)) {
     print(
       "a migration's name is lower-case words with hyphens between: npm run migration -- key-name",

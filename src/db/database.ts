@@ -2,10 +2,8 @@
  * Opens the database and brings its schema up to date: the ORM over the entities of all rooms, and
  * the plain pool for prepared SQL.
  */
-import type { MigrationObject } from "@mikro-orm/core";
-import { Migrator } from "@mikro-orm/migrations";
 import { MikroORM, type Options } from "@mikro-orm/postgresql";
-import type { Client, Pool } from "pg";
+import type { Pool } from "pg";
 import { accountEntities } from "../account/entity.ts";
 import { alertEntities } from "../alert/entity.ts";
 import { callLogEntities } from "../billing/calls/entity.ts";
@@ -21,10 +19,11 @@ import { resultEntities } from "../result/entity.ts";
 import { taskEntities } from "../task/entity.ts";
 import { webhookEntities } from "../webhook/entity.ts";
 import { DatabaseClient } from "./pool/client.ts";
-import { Baseline0001 } from "./migration/0001-baseline.ts";
-import { connectionSettings, openPool, type PoolUsers, preparePool } from "./pool/open-pool.ts";
+import { migrate } from "./migrate.ts";
+import { migrations } from "./migrations.ts";
+import { connectionSettings, openPool, preparePool } from "./pool/open-pool.ts";
 import { type DatabaseAddress, type DatabaseServer, toServer } from "./pool/server.ts";
-import { type Log, type OpenOptions, waitMsDefault, connect, codeOf } from "./first-connection.ts";
+import { type Log, type OpenOptions, waitMsDefault, connect } from "./first-connection.ts";
 
 /** An open database. */
 export interface Database {
@@ -59,33 +58,27 @@ const jobPoolMax = 3;
 
 const silent: Log = { info: () => {}, warn: () => {} };
 
-/**
- * The ORM's options; the migration tool uses the same.
- *
- * @param users the users whose time limits its statements have
- */
-export function ormOptions(address: DatabaseAddress, users: PoolUsers = "callers"): Options {
+/** The ORM's options. */
+export function ormOptions(address: DatabaseAddress): Options {
   const server = toServer(address);
   return {
     clientUrl: server.url,
     entities: [...entities],
-    extensions: [Migrator],
-    migrations: {
-      migrationsList: [...migrations],
-      snapshot: false,
-      tableName: "migration",
-      silent: true,
+    // Functions, triggers, views and the table of migrations are written by hand: no drift.
+    schemaGenerator: {
+      ignoreRoutines: true,
+      ignoreTriggers: true,
+      skipViews: [/./],
+      skipTables: ["migration"],
     },
-    // Functions, triggers and views are written by hand in the migrations: no drift.
-    schemaGenerator: { ignoreRoutines: true, ignoreTriggers: true, skipViews: [/./] },
     // Frequent statements are prepared SQL; an entity manager is forked for every unit of work.
     allowGlobalContext: false,
     pool: { min: 0, max: poolMax },
     // The ORM reads host and port of one address, and no socket folder.
     driverOptions: {
       Client: DatabaseClient,
-      ...connectionSettings(server, users),
-      onPoolCreated: (pool: Pool) => preparePool(pool, server, users),
+      ...connectionSettings(server, "callers"),
+      onPoolCreated: (pool: Pool) => preparePool(pool, server, "callers"),
     },
     forceUtcTimezone: true,
   };
@@ -110,7 +103,7 @@ export async function openDatabase(
     const connection = await connect(server, { log, deadline });
     const database = await createDatabase(server);
     try {
-      await migrate(database.orm, { connection, address: server, log });
+      await migrate(migrations, { connection, address: server, log });
       return database;
     } catch (error) {
       await database.close();
@@ -140,94 +133,6 @@ async function createDatabase(server: DatabaseServer): Promise<Database> {
     },
   };
 }
-
-/** The lock that keeps two processes from migrating at once: any fixed number. */
-export const migrationLock = 0x7561_735f;
-
-/**
- * Maximum wait for another process that migrates: a migration that rewrites a large table takes
- * long.
- */
-const migrationWaitMs = 60 * 60 * 1_000;
-
-/** The SQLSTATE of a lock that was not free in time. */
-const lockNotAvailable = "55P03";
-
-interface MigrateOptions {
-  /** A separate connection: the lock lasts as long as it does, also if this process dies. */
-  readonly connection: Client;
-  /** The address of {@link MigrateOptions.connection}. */
-  readonly address: DatabaseAddress;
-  readonly log: Log;
-  /** Maximum wait for another process that migrates. Default one hour. */
-  readonly waitMs?: number;
-}
-
-/**
- * Applies the missing migrations. MikroORM's migrator takes no lock: without ours, two nodes that
- * start at once would both apply the same migration.
- *
- * @throws if a newer program has migrated the database already, or another process migrates it for
- * too long
- */
-export async function migrate(
-  orm: MikroORM,
-  { connection, address, log, waitMs = migrationWaitMs }: MigrateOptions,
-): Promise<void> {
-  await connection.query(`set lock_timeout = ${waitMs}`);
-  await connection.query("select pg_advisory_lock($1)", [migrationLock]).catch((cause: unknown) => {
-    if (codeOf(cause) !== lockNotAvailable) throw cause;
-    const text = `Another process has been migrating the database for ${Math.ceil(waitMs / 60_000)} minutes: read its log, and start again when it is done.`;
-    throw new Error(text, { cause });
-  });
-  try {
-    await refuseNewer(orm);
-    for (const { name } of await applyMissing(orm, address))
-      log.info(`migrated the database: ${name}`);
-  } finally {
-    await connection.query("select pg_advisory_unlock($1)", [migrationLock]).catch(() => {});
-  }
-}
-
-/**
- * Applies the missing migrations on separate connections: a statement of a migration may take as
- * long as one of a job.
- */
-async function applyMissing(
-  orm: MikroORM,
-  address: DatabaseAddress,
-): Promise<readonly { readonly name: string }[]> {
-  if ((await orm.migrator.getPending()).length === 0) return [];
-  const own = await MikroORM.init(ormOptions(address, "jobs"));
-  try {
-    return await own.migrator.up();
-  } finally {
-    await own.close(true);
-  }
-}
-
-/** Writing to an unknown schema can corrupt the ledger, so the process does not start. */
-async function refuseNewer(orm: MikroORM): Promise<void> {
-  const known = new Set(orm.config.get("migrations").migrationsList?.map(nameOf));
-  const executed = await orm.migrator.getExecuted();
-  const unknown = executed.find(({ name }) => !known.has(name));
-  if (!unknown) return;
-  throw new Error(
-    `The database was migrated by a newer version of this program (${unknown.name} is not known here). Start that version, or restore a backup made before.`,
-  );
-}
-
-function nameOf(migration: { name: string } | (new (...args: never[]) => unknown)): string {
-  return migration.name;
-}
-
-/**
- * The migrations, oldest first. A new one is a file in migration/ and a line here; released ones
- * never change.
- */
-export const migrations: readonly MigrationObject[] = [
-  { name: "0001-baseline", class: Baseline0001 },
-];
 
 /** The tables of all rooms. A room adds its list here. */
 export const entities = [

@@ -136,7 +136,7 @@ interface SystemRpcOptions {
 const sql = {
   database:
     "select current_setting('server_version') as version, pg_database_size(current_database()) as bytes",
-  migrations: "select name, executed_at from migration order by id",
+  migrations: "select name, executed_at from migration order by name",
   queues: `
     select 'tasks' as queue, state, count(*) as count, min(create_time) as oldest from task
       where state not in ('completed', 'failed', 'cancelled') group by state

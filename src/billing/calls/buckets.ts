@@ -20,7 +20,10 @@ export interface BucketRange {
   readonly timeZone: string;
 }
 
-/** The form of names in the IANA database. `Intl` also takes offsets such as `+08:00`, which have no calendar rules. */
+/**
+ * The form of names in the IANA database. `Intl` also takes offsets such as `+08:00`, which have no
+ * calendar rules.
+ */
 const zoneForm = /^[A-Za-z]\w*(?:[/+-]\w+)*$/;
 
 /** Checks a time zone, and spells its letters as the database does; empty: UTC. An alias stays one: `Intl` would make
@@ -90,7 +93,10 @@ function step(first: Date, bucket: UsageBucket, count: number): number {
   return Date.UTC(year, month, day + count * (bucket === UsageBucket.WEEK ? 7 : 1));
 }
 
-/** The first moment of a date. If clocks are put forward at midnight, that is the moment of the change. */
+/**
+ * The first moment of a date. If clocks are put forward at midnight, that is the moment of the
+ * change.
+ */
 function startOfDate(midnight: number, offsetAt: (timeMs: number) => number): number {
   const before = midnight - offsetAt(midnight - dayMs);
   const after = midnight - offsetAt(midnight + dayMs);
@@ -99,8 +105,8 @@ function startOfDate(midnight: number, offsetAt: (timeMs: number) => number): nu
 }
 
 /**
- * Returns a function that tells how far the clocks of a time zone are ahead of UTC at a moment, in milliseconds. `Temporal`
- * would do all this, but Node.js 24 does not have it.
+ * Returns a function that tells how far the clocks of a time zone are ahead of UTC at a moment, in
+ * milliseconds. `Temporal` would do all this, but Node.js 24 does not have it.
  */
 function createOffsets(timeZone: string): (timeMs: number) => number {
   const format = new Intl.DateTimeFormat("en", {

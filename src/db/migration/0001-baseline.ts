@@ -1,5 +1,5 @@
 /** The whole schema: tables by room, then every SQL function, then the triggers that call them. */
-import { Migration } from "@mikro-orm/migrations";
+import type { Migration } from "../migrate.ts";
 import { readFunctions, readSql } from "../sql.ts";
 
 const rooms = [
@@ -16,14 +16,13 @@ const rooms = [
   "operator",
 ];
 
-/**
- * Creates everything. The functions are the current ones of `src/db/sql/` until the first release:
- * see "The database" in CONTRIBUTING.md for the change with that release.
- */
-export class Baseline0001 extends Migration {
-  override up(): void {
-    for (const room of rooms) this.addSql(readSql(`migration/0001-baseline/${room}.sql`));
-    for (const text of readFunctions("sql/")) this.addSql(text);
-    this.addSql(readSql("migration/0001-baseline/triggers.sql"));
-  }
-}
+/** Creates everything. Until the first release, the functions are those of `src/db/sql/`. */
+export const baseline0001: Migration = {
+  name: "0001-baseline",
+  compatibleFrom: "0001-baseline",
+  statements: () => [
+    ...rooms.map((room) => readSql(`migration/0001-baseline/${room}.sql`)),
+    ...readFunctions("sql/"),
+    readSql("migration/0001-baseline/triggers.sql"),
+  ],
+};

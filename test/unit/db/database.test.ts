@@ -1,19 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Client } from "pg";
-import {
-  type Database,
-  migrate,
-  migrationLock,
-  migrations,
-  openDatabase,
-} from "../../../src/db/database.ts";
-import {
-  createEmptyDatabase,
-  createTestDatabase,
-  type TestDatabase,
-} from "../../support/database.ts";
+import { openDatabase } from "../../../src/db/database.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { scriptedServer } from "./scripted-server.ts";
 
 let closers: (() => Promise<unknown>)[];
@@ -32,10 +21,6 @@ function closing<T extends { close(): Promise<unknown> }>(resource: T): T {
 
 async function open(scratch: TestDatabase, log = { info: () => {}, warn: () => {} }) {
   return closing(await openDatabase(scratch.url, { log }));
-}
-
-async function executed(database: Database): Promise<string[]> {
-  return (await database.orm.migrator.getExecuted()).map(({ name }) => name);
 }
 
 async function listening(server: Server, port = 0): Promise<number> {
@@ -73,18 +58,6 @@ test("R-MON-7: the server ends a statement of a caller that is blocked for a sec
   expect((await jobPool.query(text)).rows).toEqual([ofJobs]);
 });
 
-test("a start that finds the database locked by another migration says so instead of waiting without end", async () => {
-  const scratch = closing(await createTestDatabase());
-  const { orm } = await open(scratch);
-  const [other, connection] = [new Client(scratch.url), new Client(scratch.url)];
-  await Promise.all([other.connect(), connection.connect()]);
-  closers.push(() => Promise.all([other.end(), connection.end()]));
-  await other.query("select pg_advisory_lock($1)", [migrationLock]);
-  const log = { info: () => {}, warn: () => {} };
-  const migrating = migrate(orm, { connection, address: scratch.url, log, waitMs: 1 });
-  await expect(migrating).rejects.toThrow("Another process has been migrating the database");
-});
-
 test("a database opens by its address, socket folder included", async () => {
   const scratch = closing(await createTestDatabase());
   const name = new URL(scratch.url).pathname.slice(1);
@@ -93,24 +66,6 @@ test("a database opens by its address, socket folder included", async () => {
   const viaOrm = await database.orm.em.fork().execute("select current_database()");
   expect(viaPool.rows).toEqual([{ current_database: name }]);
   expect(viaOrm).toEqual([{ current_database: name }]);
-});
-
-test("nodes that start at once on an empty database migrate it once", async () => {
-  const scratch = closing(await createEmptyDatabase());
-  const lines: string[] = [];
-  const log = { info: (line: string) => lines.push(line), warn: () => {} };
-  const databases = await Promise.all([1, 2, 3].map(() => openDatabase(scratch.url, { log })));
-  for (const database of databases) closing(database);
-  const names = migrations.map(({ name }) => name);
-  expect(lines).toEqual(names.map((name) => `migrated the database: ${name}`));
-  expect(databases[0] && (await executed(databases[0]))).toEqual(names);
-});
-
-test("a database that a newer program migrated is refused", async () => {
-  const scratch = closing(await createTestDatabase());
-  const database = await open(scratch);
-  await database.pool.query(`insert into migration (name) values ('9999-of-tomorrow')`);
-  await expect(openDatabase(scratch.url)).rejects.toThrow(/newer version.*9999-of-tomorrow/);
 });
 
 test("a server that does not answer yet is waited for, with one line", async () => {

@@ -4,7 +4,9 @@ import { MikroORM } from "@mikro-orm/postgresql";
 import { Pool } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ormOptions } from "../../../src/db/database.ts";
-import { migrations } from "../../../src/db/database.ts";
+import { hashOf } from "../../../src/db/migrate.ts";
+import released from "../../../src/db/migration/released.json" with { type: "json" };
+import { migrations } from "../../../src/db/migrations.ts";
 import { ensurePartitions, type PartitionedTable } from "../../../src/db/partition.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
@@ -53,4 +55,16 @@ test("every migration file is listed, once, in the order of its name", () => {
   const files = readdirSync(folder).filter((file) => /^\d{4}-[a-z-]+\.ts$/.test(file));
   const starts = new Set(files.map((file) => file.slice(0, 4)));
   expect([...starts].toSorted()).toEqual(names.map((name) => name.slice(0, 4)));
+});
+
+test("a released migration has the content of its release (a change is a new one: npm run migration -- <name>)", () => {
+  const hashes = migrations.map((migration) => [migration.name, hashOf(migration)]);
+  expect(Object.fromEntries(hashes)).toMatchObject(released);
+});
+
+test("a program of an earlier migration can use the schema after each migration, by what the migration says", () => {
+  for (const { name, compatibleFrom } of migrations) {
+    expect(migrations.map((migration) => migration.name)).toContain(compatibleFrom);
+    expect(compatibleFrom <= name).toBe(true);
+  }
 });

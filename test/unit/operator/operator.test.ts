@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { AuditEntry } from "../../../gen/uas/operator/v1/operator_pb.ts";
 import { OperatorService } from "../../../gen/uas/operator/v1/operator_service_pb.ts";
-import { migrations } from "../../../src/db/database.ts";
+import { migrations } from "../../../src/db/migrations.ts";
 import { money } from "../../../src/core/money.ts";
 import { bearer, demoModel, operatorToken, useGateway } from "../../behaviour/rpc/harness.ts";
 import { publicModel, startGateway } from "../../support/gateway.ts";

@@ -1,0 +1,9 @@
+/** The migrations of this program. */
+import type { Migration } from "./migrate.ts";
+import { baseline0001 } from "./migration/0001-baseline.ts";
+
+/**
+ * All migrations, oldest first. A new one is a file in migration/ and a line here; released ones
+ * never change.
+ */
+export const migrations: readonly Migration[] = [baseline0001];
