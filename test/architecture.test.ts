@@ -98,8 +98,10 @@ function importsOf(file: string): Edge[] {
   return specifiers.map(([, path = ""]) => ({ from: file, to: join(dirname(file), path) }));
 }
 
-/** `src/db/database.ts` is of `db`, `gen/…` of `gen`. Stored responses are a part of their own: calls use them, and
- * responses in the background use calls. */
+/**
+ * `src/db/database.ts` is of `db`, `gen/…` of `gen`. Stored responses are a part of their own:
+ * calls use them, and responses in the background use calls.
+ */
 function partOf(file: string): string {
   if (file.startsWith("src/responses/stored/")) return "responses/stored";
   const [top = "", next = ""] = file.split("/");

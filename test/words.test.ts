@@ -1,7 +1,7 @@
 /**
- * The words of docs/glossary.md: a retired word returns to no name of a file, a folder or an export. The glossary is the
- * only list, so a word is retired by one row there. A first cell in italics is not checked: the word is legitimate in
- * other contexts.
+ * The words of docs/glossary.md: a retired word returns to no name of a file, a folder or an
+ * export. The glossary is the only list, so a word is retired by one row there. A first cell in
+ * italics is not checked: the word is legitimate in other contexts.
  */
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

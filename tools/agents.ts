@@ -1,8 +1,10 @@
 /**
- * `npm run agents`: the agent command lines codex, Claude Code, opencode, Gemini CLI, Qwen Code, pi and Cline through the
- * gateway, at one simulated vendor of each style. Everything runs on 127.0.0.1, each agent in a home that is thrown away.
+ * `npm run agents`: the agent command lines codex, Claude Code, opencode, Gemini CLI, Qwen Code, pi
+ * and Cline through the gateway, at one simulated vendor of each style. Everything runs on
+ * 127.0.0.1, each agent in a home that is thrown away.
  *
- * The agents are no dependencies of the project: `--clis DIR` says where they are, `--install` installs them.
+ * The agents are no dependencies of the project: `--clis DIR` says where they are, `--install`
+ * installs them.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -7,7 +7,10 @@ export interface FunctionDrift {
   readonly name: string;
   /** Its name and the types of its parameters, as `drop function` takes it. */
   readonly signature: string;
-  /** `changed`: the file says something else; `missing`: only the file is there; `extra`: no file makes it. */
+  /**
+   * `changed`: the file says something else; `missing`: only the file is there; `extra`: no file
+   * makes it.
+   */
   readonly kind: "changed" | "missing" | "extra";
 }
 

@@ -111,8 +111,9 @@ async function runTests(
 }
 
 /**
- * Runs the files that failed once more, one after the other, and corrects the counts: a defect fails both times, while a
- * busy machine can make a single test late. What failed only the first time is named, for it is worth a look.
+ * Runs the files that failed once more, one after the other, and corrects the counts: a defect
+ * fails both times, while a busy machine can make a single test late. What failed only the first
+ * time is named, for it is worth a look.
  */
 async function runAgain(
   folder: string,

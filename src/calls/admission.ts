@@ -19,7 +19,10 @@ export class Admission {
     this.#calls = calls;
   }
 
-  /** Counts a call as running, until {@link leave}. @throws GatewayError SERVICE_UNAVAILABLE at the limit and while draining */
+  /**
+   * Counts a call as running, until {@link leave}. @throws GatewayError SERVICE_UNAVAILABLE at the
+   * limit and while draining
+   */
   enter(): void {
     this.#calls.enter();
   }

@@ -2,8 +2,8 @@
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
- * A route whose vendor ignores output limits, with the first reply that showed it. `limitTokens`: the output limit of
- * the call `callId`; `outputTokens`: the length of its reply.
+ * A route whose vendor ignores output limits, with the first reply that showed it. `limitTokens`:
+ * the output limit of the call `callId`; `outputTokens`: the length of its reply.
  */
 export const UnlimitedRouteEntity = defineEntity({
   name: "UnlimitedRouteEntity",

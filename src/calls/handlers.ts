@@ -1,6 +1,6 @@
 /**
- * The handlers of the contract's methods that call models. Both edges call them. They push their replies into a sink:
- * a socket for REST, the messages of an RPC otherwise.
+ * The handlers of the contract's methods that call models. Both edges call them. They push their
+ * replies into a sink: a socket for REST, the messages of an RPC otherwise.
  */
 import { create } from "@bufbuild/protobuf";
 import {

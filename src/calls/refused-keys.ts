@@ -35,8 +35,11 @@ export interface RefusedKeys {
   stop(): Promise<void>;
 }
 
-/** Creates the recorder. Each key has a limit of records a minute, because a client that retries a disabled key in a
- * loop must not fill the call log. Further calls are counted, and their number is logged at the end of the minute. */
+/**
+ * Creates the recorder. Each key has a limit of records a minute, because a client that retries a
+ * disabled key in a loop must not fill the call log. Further calls are counted, and their number is
+ * logged at the end of the minute.
+ */
 export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
   const { ledger, log, clock } = options;
   let counts = new Map<string, number>();

@@ -3,11 +3,11 @@ import { gatewayBusy, gatewayStopping } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 /**
- * Counts the running calls. A stopping gateway lets them finish. An overloaded gateway refuses further calls at once,
- * because otherwise all calls would wait for seconds.
+ * Counts the running calls. A stopping gateway lets them finish. An overloaded gateway refuses
+ * further calls at once, because otherwise all calls would wait for seconds.
  *
- * Free work (token counts, polls) is counted apart, with a share for each account: it takes no room from calls that are
- * paid for (R-LIM-2).
+ * Free work (token counts, polls) is counted apart, with a share for each account: it takes no room
+ * from calls that are paid for (R-LIM-2).
  */
 export class RunningCalls {
   #count = 0;
@@ -59,10 +59,11 @@ export class RunningCalls {
   }
 
   /**
-   * Runs free work of an account. All accounts together may run as much of it as there may be calls.
+   * Runs free work of an account. All accounts together may run as much of it as there may be
+   * calls.
    *
-   * @throws GatewayError RATE_LIMIT_EXCEEDED beyond the share of the account; SERVICE_UNAVAILABLE while draining and where
-   * all run too much; what `work` throws
+   * @throws GatewayError RATE_LIMIT_EXCEEDED beyond the share of the account; SERVICE_UNAVAILABLE
+   * while draining and where all run too much; what `work` throws
    */
   async runFree<Result>(accountId: string, work: () => Promise<Result>): Promise<Result> {
     if (!this.#isOpen) throw gatewayStopping();
@@ -95,7 +96,10 @@ export class RunningCalls {
     for (const idle of this.#onIdle) idle();
   }
 
-  /** Refuses new calls. Resolves when the running ones and free work have ended, at the latest after `timeoutMs`. */
+  /**
+   * Refuses new calls. Resolves when the running ones and free work have ended, at the latest after
+   * `timeoutMs`.
+   */
   async drain(timeoutMs: number): Promise<void> {
     this.#isOpen = false;
     if (this.#isIdle) return;

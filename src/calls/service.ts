@@ -1,4 +1,7 @@
-/** Implements InferenceService and MediaService: calls the handlers and converts their replies to messages of RPCs. */
+/**
+ * Implements InferenceService and MediaService: calls the handlers and converts their replies to
+ * messages of RPCs.
+ */
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { GenerateEvent, Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
@@ -118,7 +121,10 @@ function requireGeneration(generation: Generation | undefined): Generation {
   });
 }
 
-/** The caller of the model list: a key sees the models it may use, others see all. @throws GatewayError ACCESS_DENIED */
+/**
+ * The caller of the model list: a key sees the models it may use, others see all. @throws
+ * GatewayError ACCESS_DENIED
+ */
 function admitReader(caller: Caller | undefined): Caller {
   if (caller === undefined || caller.kind === "key") admitCaller(caller);
   return caller ?? anonymous;
@@ -141,7 +147,10 @@ const completionMessages: Messages<Buffer, CompleteResponse> = {
     value.length === 0 ? [] : [create(CompleteResponseSchema, { part: { case: "chunk", value } })],
 };
 
-/** Converts events to messages; the first one names the request members that the vendor's style could not carry. */
+/**
+ * Converts events to messages; the first one names the request members that the vendor's style
+ * could not carry.
+ */
 function typedMessages(): Messages<GenerateEvent[], StreamGenerateResponse> {
   let dropped: string[] = [];
   return {

@@ -1,8 +1,9 @@
 /**
- * The routes whose vendors ignore the output limit of a request (R-MON-12). One reply proves little: a request may make an
- * honest vendor count more, by thinking or predictions. So a reply above its limit makes only its account hold for the
- * maximum output of the model there; several of them, of several accounts, mark the route for all, in every process: the
- * first process that notices writes a row, and the database notifies the others. A mark ends when as many replies have
+ * The routes whose vendors ignore the output limit of a request (R-MON-12). One reply proves
+ * little: a request may make an honest vendor count more, by thinking or predictions. So a reply
+ * above its limit makes only its account hold for the maximum output of the model there; several of
+ * them, of several accounts, mark the route for all, in every process: the first process that
+ * notices writes a row, and the database notifies the others. A mark ends when as many replies have
  * kept their limits.
  */
 import type { Pool } from "pg";
@@ -26,11 +27,17 @@ export interface LimitOverrun {
 export interface UnlimitedRoutes {
   /** Whether an account's calls to the route must hold for the maximum output of the model. */
   has(route: RouteConfig, accountId: string): boolean;
-  /** Counts a reply above its limit. Marks the route after several, of several accounts: logged, and counted once. */
+  /**
+   * Counts a reply above its limit. Marks the route after several, of several accounts: logged, and
+   * counted once.
+   */
   add(route: RouteConfig, accountId: string, overrun: LimitOverrun): void;
   /** Counts a reply within its limit, which ends marks. */
   kept(route: RouteConfig, accountId: string): void;
-  /** Starts to listen. Resolves when the stored marks are loaded, or the database could not be reached. */
+  /**
+   * Starts to listen. Resolves when the stored marks are loaded, or the database could not be
+   * reached.
+   */
   start(): Promise<void>;
   stop(): Promise<void>;
 }

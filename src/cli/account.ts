@@ -364,7 +364,10 @@ async function refund(transport: Transport, { call, amount, reference }: Refund)
   return moved({ accountId, callId, reference }, booked, `Refunded ${usdText(amount)} USD.`);
 }
 
-/** Finds the call to refund. Clients choose request ids and may repeat them, so an ambiguous one is refused. */
+/**
+ * Finds the call to refund. Clients choose request ids and may repeat them, so an ambiguous one is
+ * refused.
+ */
 async function chargedCall(transport: Transport, call: string): Promise<string> {
   const find = { filter: { requestId: call }, pageSize: callsMax };
   const { calls } = await createClient(CallService, transport).listCalls(find);

@@ -20,7 +20,8 @@ export function settingsOf(context: CliContext): ReadSettings {
 /**
  * Reads the configuration.
  *
- * @param options.unresolved `placeholder` for commands that contact no vendor and so need no vendor secret
+ * @param options.unresolved `placeholder` for commands that contact no vendor and so need no vendor
+ * secret
  */
 export async function configOf(
   context: CliContext,

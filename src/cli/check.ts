@@ -44,8 +44,8 @@ function accepted(context: CliContext, config: Config): Output {
 }
 
 /**
- * One warning for each unit whose price is below the cost of a route, now or at a later moment that the
- * configuration names: `uas.yaml:7 models.small: …`. Routes without a cost are not compared.
+ * One warning for each unit whose price is below the cost of a route, now or at a later moment that
+ * the configuration names: `uas.yaml:7 models.small: …`. Routes without a cost are not compared.
  *
  * @param nowMs milliseconds since 1970: prices that have ended by then do not count
  */
@@ -97,7 +97,8 @@ function firstLoss(unit: PriceUnit, price: PriceConfig, cost: PriceConfig): Loss
   for (const above of tierLimits([price, cost])) {
     const priceNanos = unitPrice(price, unit, above);
     const costNanos = unitPrice(cost, unit, above);
-    // A price in other units than the cost, such as `image` for a cost in tokens, cannot be compared.
+    // A price in other units than the cost, such as `image` for a cost in tokens, cannot be
+    // compared.
     if (priceNanos === undefined || costNanos === undefined || priceNanos >= costNanos) continue;
     return { above, priceNanos, costNanos };
   }

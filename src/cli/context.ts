@@ -20,7 +20,10 @@ export interface RotateOptions {
   readonly previous: Uint8Array | undefined;
 }
 
-/** The number of secrets of each kind that were encrypted again, or deleted if the former key is lost. */
+/**
+ * The number of secrets of each kind that were encrypted again, or deleted if the former key is
+ * lost.
+ */
 export interface RotatedSecrets {
   readonly dataKeys: number;
   readonly webhookSecrets: number;
@@ -64,8 +67,8 @@ export interface CliContext {
   /** Writes to standard error. */
   readonly err: (text: string) => void;
   /**
-   * The vendor kinds of this version, for reading the configuration. Separate from {@link app}, which takes a
-   * second to load and which `check` does not need.
+   * The vendor kinds of this version, for reading the configuration. Separate from {@link app},
+   * which takes a second to load and which `check` does not need.
    */
   readonly servedKinds: () => Promise<ServedKinds>;
   /** Loads the program; deferred, so that `--help` and usage errors respond at once. */

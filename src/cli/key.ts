@@ -210,7 +210,9 @@ const members = {
   expires: "expire_time",
 } as const;
 
-/** Commander passes the previous value as a second argument, which must not be taken for the time. */
+/**
+ * Commander passes the previous value as a second argument, which must not be taken for the time.
+ */
 function expiryArgument(text: string): Timestamp {
   return whenArgument(text);
 }

@@ -1,4 +1,6 @@
-/** `uas key limit` and `uas account limit`: what may be spent per day, week or month, and how fast. */
+/**
+ * `uas key limit` and `uas account limit`: what may be spent per day, week or month, and how fast.
+ */
 import { create } from "@bufbuild/protobuf";
 import { type Command, InvalidArgumentError } from "commander";
 import {

@@ -21,7 +21,9 @@ export function cell(value: unknown): string {
   return printable(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** Removes control characters: names come from users, and one could control the operator's terminal. */
+/**
+ * Removes control characters: names come from users, and one could control the operator's terminal.
+ */
 function printable(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "?");

@@ -33,7 +33,10 @@ export function signedUsdArgument(text: string): Money {
   return money;
 }
 
-/** Parses `word` as `false`, anything else with `read`. Not as undefined, which Commander turns into text. */
+/**
+ * Parses `word` as `false`, anything else with `read`. Not as undefined, which Commander turns into
+ * text.
+ */
 export function orWord<Value>(
   word: string,
   read: (text: string) => Value,

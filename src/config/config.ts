@@ -1,9 +1,10 @@
 /**
- * The types of a valid configuration: of `uas.yaml` (vendors, models, prices) and of the environment (addresses,
- * secrets, folders). load.ts and settings.ts create them.
+ * The types of a valid configuration: of `uas.yaml` (vendors, models, prices) and of the
+ * environment (addresses, secrets, folders). load.ts and settings.ts create them.
  *
- * Sections whose values are used as written have the type of their schema. Vendors, models and prices are described
- * here: their schema is only a step, since names, defaults and what this version serves are added to them.
+ * Sections whose values are used as written have the type of their schema. Vendors, models and
+ * prices are described here: their schema is only a step, since names, defaults and what this
+ * version serves are added to them.
  */
 import type { ServiceTier } from "../core/service-tiers.ts";
 import type { RateLimits } from "../core/rate-limits.ts";
@@ -50,8 +51,10 @@ export interface Config {
   readonly sms: SmsConfig | undefined;
   /** The mail server that sends alerts; undefined if no e-mail is sent. */
   readonly smtp: SmtpConfig | undefined;
-  /** The line where each vendor and model begins, by its path such as `models.fast-1`. Absent where the configuration
-   * does not come from a file. */
+  /**
+   * The line where each vendor and model begins, by its path such as `models.fast-1`. Absent where
+   * the configuration does not come from a file.
+   */
   readonly lines?: ReadonlyMap<string, number>;
   /** Settings without effect in this version: `file:line:col path: message`. */
   readonly warnings: readonly string[];
@@ -175,10 +178,15 @@ export interface VendorTimeouts {
   readonly connectMs: number;
   /** From the request to the head of the reply. Default 120,000. */
   readonly firstByteMs: number;
-  /** From the request to the first content of a stream. `undefined`: {@link ModelConfig} decides, see
-   * `firstContentMs` of limits.ts. */
+  /**
+   * From the request to the first content of a stream. `undefined`: {@link ModelConfig} decides,
+   * see `firstContentMs` of limits.ts.
+   */
   readonly firstContentMs?: number | undefined;
-  /** Between two reads of the reply that bring content: white space and comments do not count. Default 60,000. */
+  /**
+   * Between two reads of the reply that bring content: white space and comments do not count.
+   * Default 60,000.
+   */
   readonly idleMs: number;
   /** From the request to the end of the reply. Default 3,600,000 in a configuration, else none. */
   readonly totalMs?: number | undefined;
@@ -190,7 +198,10 @@ export interface ModelConfig {
   /** The display name; the key if none is given. */
   readonly name: string;
   readonly type: ModelType;
-  /** In the file's order; at least one. Where none has a weight or priority they are used in this order. */
+  /**
+   * In the file's order; at least one. Where none has a weight or priority they are used in this
+   * order.
+   */
   readonly routes: readonly RouteConfig[];
   /** Default: {@link RetryConfig}. */
   readonly retry?: RetryConfig | undefined;
@@ -201,8 +212,10 @@ export interface ModelConfig {
    * text model.
    */
   readonly maxOutputTokens: number;
-  /** Output tokens that the first hold of a stream without a limit covers; the hold grows with the stream. At most
-   * `maxOutputTokens`. */
+  /**
+   * Output tokens that the first hold of a stream without a limit covers; the hold grows with the
+   * stream. At most `maxOutputTokens`.
+   */
   readonly holdOutputTokens: number;
   /** Maximum duration of a task since its vendor was first asked. Default `taskRunMs`. */
   readonly deadlineMs?: number | undefined;
@@ -211,8 +224,10 @@ export interface ModelConfig {
    * unknown.
    */
   readonly minSeconds?: number | undefined;
-  /** Whether it reasons before it answers: its replies are read to their end after a disconnect, because only the end
-   * reports the reasoning that the vendor charges. Default false. */
+  /**
+   * Whether it reasons before it answers: its replies are read to their end after a disconnect,
+   * because only the end reports the reasoning that the vendor charges. Default false.
+   */
   readonly isReasoning?: boolean;
   /**
    * The most calls of a tool that a vendor runs, if a request sets no limit. Default
@@ -297,7 +312,9 @@ export interface PriceConfig extends TokenPrices {
   readonly request: bigint | undefined;
   readonly character?: bigint | undefined;
   readonly search?: bigint | undefined;
-  /** A search of the web by the vendor. Absent, as with the next three: requests for it are refused. */
+  /**
+   * A search of the web by the vendor. Absent, as with the next three: requests for it are refused.
+   */
   readonly webSearch?: bigint | undefined;
   readonly webFetch?: bigint | undefined;
   readonly codeExecution?: bigint | undefined;
@@ -363,7 +380,9 @@ export interface Settings {
    * is on every host.
    */
   readonly consoleUrl: string | undefined;
-  /** `UAS_TRUST_PROXY`: addresses and ranges of proxies whose `x-forwarded-*` count. Default none. */
+  /**
+   * `UAS_TRUST_PROXY`: addresses and ranges of proxies whose `x-forwarded-*` count. Default none.
+   */
   readonly trustProxy: readonly string[];
   /**
    * `UAS_MASTER_KEY`: 32 bytes, from which the keys of stored secrets derive. Undefined means the
@@ -374,7 +393,10 @@ export interface Settings {
   readonly operatorToken: string | undefined;
   /** `UAS_WORKERS`: number of serving processes. Default 1: without a supervisor. */
   readonly workers: number;
-  /** `UAS_MAX_CONCURRENT_CALLS`: maximum number of concurrent calls to models per process. Default `concurrentCallsMax`. */
+  /**
+   * `UAS_MAX_CONCURRENT_CALLS`: maximum number of concurrent calls to models per process. Default
+   * `concurrentCallsMax`.
+   */
   readonly maxConcurrentCalls: number;
   /**
    * `UAS_DRAIN_DELAY`: how long a process serves after SIGTERM while `/readyz` answers 503. Default

@@ -1,8 +1,9 @@
 /**
- * A configuration file as YAML: a tree of texts for the schemas, and the place of every value for messages.
+ * A configuration file as YAML: a tree of texts for the schemas, and the place of every value for
+ * messages.
  *
- * The tree holds the source text of each scalar, not YAML's own value: a price would pass through a binary float
- * otherwise, and `0.10` or `1e3` would no longer be what the operator wrote.
+ * The tree holds the source text of each scalar, not YAML's own value: a price would pass through a
+ * binary float otherwise, and `0.10` or `1e3` would no longer be what the operator wrote.
  */
 import {
   type Alias,
@@ -30,7 +31,10 @@ const aliasesMax = 1_000;
 /** The most syntax errors that are reported: later ones usually follow from the first. */
 const syntaxErrorsMax = 10;
 
-/** A value of the file: a scalar's text, a list, a map in the order of the file, or `null` for nothing. */
+/**
+ * A value of the file: a scalar's text, a list, a map in the order of the file, or `null` for
+ * nothing.
+ */
 export type Tree = string | null | readonly Tree[] | ReadonlyMap<string, Tree>;
 
 /** Position of a value: map keys and list indexes from the root on, as in a zod issue. */
@@ -73,7 +77,10 @@ export class ConfigDocument {
     this.problems.error(this.#offsets(path).value, pathText(path), message);
   }
 
-  /** Reports an error at the key of a value; `shown` is the path to print, the value's own by default. */
+  /**
+   * Reports an error at the key of a value; `shown` is the path to print, the value's own by
+   * default.
+   */
   errorAtKey(path: Path, message: string, shown: Path = path): void {
     this.problems.error(this.#offsets(path).key, pathText(shown), message);
   }
@@ -122,7 +129,10 @@ export class ConfigDocument {
     return map;
   }
 
-  /** Offsets of a value and of its key. An empty value is at its key, an absent one at the map that lacks it. */
+  /**
+   * Offsets of a value and of its key. An empty value is at its key, an absent one at the map that
+   * lacks it.
+   */
   #offsets(path: Path): { readonly value: number; readonly key: number } {
     let node = this.#target(this.#root);
     let key = startOf(node);

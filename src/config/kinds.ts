@@ -1,4 +1,7 @@
-/** The closed lists of words of `uas.yaml`: kinds, dialects, model types; and the kinds that this version serves. */
+/**
+ * The closed lists of words of `uas.yaml`: kinds, dialects, model types; and the kinds that this
+ * version serves.
+ */
 import { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorQuirks } from "../core/vendor-quirks.ts";
 

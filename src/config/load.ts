@@ -22,16 +22,18 @@ import { demoSource, demoYaml } from "./demo-config.ts";
 
 /** The sources of {@link loadConfig}. */
 export interface LoadOptions {
-  /** The file, absolute or relative to `cwd`. Default: `UAS_CONFIG`, else `uas.yaml` in `cwd`, else the
-   * built-in demo. */
+  /**
+   * The file, absolute or relative to `cwd`. Default: `UAS_CONFIG`, else `uas.yaml` in `cwd`, else
+   * the built-in demo.
+   */
   readonly path?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   /** The kinds that this version serves. Other kinds that the file may name become warnings. */
   readonly kinds: ServedKinds;
   /**
-   * How to treat `${env:…}` or `${file:…}` that cannot be resolved. Default `refuse`. `placeholder` is for commands
-   * that call no vendor: they also work in a shell that lacks the vendors' secrets.
+   * How to treat `${env:…}` or `${file:…}` that cannot be resolved. Default `refuse`. `placeholder`
+   * is for commands that call no vendor: they also work in a shell that lacks the vendors' secrets.
    */
   readonly unresolved?: "refuse" | "placeholder";
 }

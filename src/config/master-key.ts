@@ -51,7 +51,10 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** Writes a temporary file and links it: no process reads half a key, and the first of two that write at once wins. */
+/**
+ * Writes a temporary file and links it: no process reads half a key, and the first of two that
+ * write at once wins.
+ */
 function make(file: string): string {
   const aside = `${file}.${randomUUID()}`;
   const text = `${randomBytes(keyBytes).toString("base64")}\n`;

@@ -188,7 +188,10 @@ function fallbackProblem(
   return `${quote(name)} is of type ${other.type}: only another ${type} model can take its calls`;
 }
 
-/** The models of a valid file that this version can serve; the document gets warnings about the others. */
+/**
+ * The models of a valid file that this version can serve; the document gets warnings about the
+ * others.
+ */
 export function servedModels(
   document: ConfigDocument,
   models: ReadonlyMap<string, WrittenModel>,
@@ -208,8 +211,9 @@ export function servedModels(
 }
 
 /**
- * Warns of a list whose first price is yet to come. An error would keep a gateway from starting whose machine's clock is
- * behind: it charges by the database's clock, which a file is read without.
+ * Warns of a list whose first price is yet to come. An error would keep a gateway from starting
+ * whose machine's clock is behind: it charges by the database's clock, which a file is read
+ * without.
  */
 function warnOfFuture(document: ConfigDocument, path: Path, prices: readonly DatedPrice[]): void {
   const [first] = prices;

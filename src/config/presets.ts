@@ -53,7 +53,10 @@ function local(baseUrl: string, source: string): Preset {
   return { ...hosted(baseUrl, source, { modelTypes }), needsApiKey: false };
 }
 
-/** Chat templates of several models, such as Qwen's, refuse system messages behind the first message. */
+/**
+ * Chat templates of several models, such as Qwen's, refuse system messages behind the first
+ * message.
+ */
 const strictTemplates: VendorQuirks = { lateSystem: "as_user" };
 
 const completionLimit = { limitParameter: "max_completion_tokens" } as const;

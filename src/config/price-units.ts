@@ -1,6 +1,7 @@
 /**
- * The units of prices, one row each: what a unit counts, how it is held and read from replies, and its names. The schema
- * of `uas.yaml`, stored prices, messages, receipts, records, imports and the command line derive from this table.
+ * The units of prices, one row each: what a unit counts, how it is held and read from replies, and
+ * its names. The schema of `uas.yaml`, stored prices, messages, receipts, records, imports and the
+ * command line derive from this table.
  */
 import { PriceUnit as UnitWord } from "../../gen/uas/billing/v1/receipt_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";

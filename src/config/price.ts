@@ -1,6 +1,6 @@
 /**
- * Prices of models, and costs of their routes, which are written alike: the schema of both, and the price of a
- * moment.
+ * Prices of models, and costs of their routes, which are written alike: the schema of both, and the
+ * price of a moment.
  */
 import type { z } from "zod";
 import type { DatedPrice, ImageForm, ImagePrice, PriceConfig, PriceTier } from "./config.ts";
@@ -11,8 +11,8 @@ import { imageWord, moment, positive, usd } from "./scalars.ts";
 import { type MapCheck, absent, always, choose, list, mapsOf, section } from "./schema.ts";
 
 /**
- * The price at a moment: the last that has begun. A moment before all of them has the first: only a clock that was
- * set back can ask for it.
+ * The price at a moment: the last that has begun. A moment before all of them has the first: only a
+ * clock that was set back can ask for it.
  *
  * @param prices by time, at least one
  * @param timeMs milliseconds since 1970
@@ -26,8 +26,8 @@ export function priceAt(prices: readonly DatedPrice[], timeMs: number): PriceCon
 }
 
 /**
- * The price of images of one form: `image` is its price, and there is no table. Where the vendor chooses size or quality,
- * it is the highest price that the images can have.
+ * The price of images of one form: `image` is its price, and there is no table. Where the vendor
+ * chooses size or quality, it is the highest price that the images can have.
  *
  * @returns `undefined`: the table has no price for them
  */
@@ -172,7 +172,10 @@ export function pricesSchema(type: string | undefined) {
 /** The schema of prices. */
 export type PricesSchema = ReturnType<typeof pricesSchema>;
 
-/** The schema of changes of a price, as {@link pricesSchema}: no unit is required, but one must be given. */
+/**
+ * The schema of changes of a price, as {@link pricesSchema}: no unit is required, but one must be
+ * given.
+ */
 export function priceChangesSchema(type: string | undefined): PricesSchema {
   const anyOf = unitsOf(type).map(({ name }) => name.replace(/\..*/, ""));
   return schemaOf(type, { needed: [], anyOf, example: ruleOf(type).example });

@@ -1,4 +1,6 @@
-/** Collects everything that is wrong with a configuration, so that all of it is reported at once. */
+/**
+ * Collects everything that is wrong with a configuration, so that all of it is reported at once.
+ */
 import type { LineCounter } from "yaml";
 
 /** A configuration that cannot be used. `message` is all problems, one a line. */

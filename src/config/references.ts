@@ -1,4 +1,7 @@
-/** Replaces `${env:NAME}` and `${file:/path}` by the value of the variable or the content of the file. */
+/**
+ * Replaces `${env:NAME}` and `${file:/path}` by the value of the variable or the content of the
+ * file.
+ */
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Parsed } from "./address.ts";

@@ -1,8 +1,9 @@
 /**
- * Schemas of single values of `uas.yaml`: words, texts, numbers, durations, prices, addresses, secrets.
+ * Schemas of single values of `uas.yaml`: words, texts, numbers, durations, prices, addresses,
+ * secrets.
  *
- * A scalar arrives as the source text of the file, so each of them parses text: prices stay exact, and a message can
- * quote what the operator wrote, except for secrets and addresses.
+ * A scalar arrives as the source text of the file, so each of them parses text: prices stay exact,
+ * and a message can quote what the operator wrote, except for secrets and addresses.
  */
 import { z } from "zod";
 import { parseUsd } from "../core/money.ts";
@@ -87,7 +88,9 @@ function readLine(
   return { problem: `must be one line of at most ${rules.charsMax} characters` };
 }
 
-/** A credential: `${env:NAME}` or `${file:/path}` and nothing else. Its text appears in no message. */
+/**
+ * A credential: `${env:NAME}` or `${file:/path}` and nothing else. Its text appears in no message.
+ */
 export function secret(references: ReferenceSource, fix = "") {
   const parse = (written: string): Parsed<string> => resolveSecret(written, references);
   return scalar('a reference such as "${env:NAME}"', parse, fix);
@@ -177,7 +180,9 @@ export function usd(fix = "") {
   );
 }
 
-/** An RFC 3339 date (midnight in UTC), or date and time with an offset, in milliseconds since 1970. */
+/**
+ * An RFC 3339 date (midnight in UTC), or date and time with an offset, in milliseconds since 1970.
+ */
 export function moment() {
   const what =
     'a date such as 2026-07-01 (midnight in UTC) or a time such as "2026-07-01T09:00:00Z"';

@@ -1,6 +1,6 @@
 /**
- * The structure of `uas.yaml` in zod 4: maps with fixed or free keys, lists, cases; and the way from zod's issues to
- * problems at their line and column.
+ * The structure of `uas.yaml` in zod 4: maps with fixed or free keys, lists, cases; and the way
+ * from zod's issues to problems at their line and column.
  */
 import { z } from "zod";
 import type { ConfigDocument, Path } from "./document.ts";
@@ -61,7 +61,9 @@ type CamelCase<Name> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Name;
 
-/** The values of a {@link section} by the names that TypeScript code uses: `base_url` is `baseUrl`. */
+/**
+ * The values of a {@link section} by the names that TypeScript code uses: `base_url` is `baseUrl`.
+ */
 export type CamelKeys<Values> = {
   readonly [Name in keyof Values as Values[Name] extends undefined
     ? never
@@ -104,7 +106,9 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return value !== null && typeof value === "object" && !Array.isArray(value);
 }
 
-/** The maps of a list with their indexes, for checks of a list some of whose values may be wrong. */
+/**
+ * The maps of a list with their indexes, for checks of a list some of whose values may be wrong.
+ */
 export function mapsOf(values: unknown): readonly [number, Readonly<Record<string, unknown>>][] {
   if (!Array.isArray(values)) return [];
   return values.flatMap((item: unknown, index) => (isObject(item) ? [[index, item]] : []));
@@ -120,7 +124,10 @@ function unknownKeys(unknown: readonly string[], names: readonly string[]): stri
   return unknown.map((key) => `unknown key${hint(isWord(key) ? key : "", names)}`).join("\n");
 }
 
-/** Whether a key may appear in a message. One that is not a plain word may be a secret that lost its name. */
+/**
+ * Whether a key may appear in a message. One that is not a plain word may be a secret that lost its
+ * name.
+ */
 function isWord(key: string): boolean {
   return /^[A-Za-z_-]{1,32}$/.test(key);
 }

@@ -44,7 +44,8 @@ export const knownVariables: readonly string[] = [
  * Reads the environment. An empty variable counts as not set.
  *
  * @param cwd the folder that relative paths start from
- * @throws ConfigError with all problems, as `NAME: message`; values that may be secret are not repeated
+ * @throws ConfigError with all problems, as `NAME: message`; values that may be secret are not
+ * repeated
  */
 export function readSettings(env: Environment, cwd: string): ReadSettings {
   const problems: string[] = [];
@@ -144,7 +145,9 @@ function sameAddress(one: ListenAddress, other: ListenAddress): boolean {
   return one.port !== 0 && one.port === other.port && one.host === other.host;
 }
 
-/** Variables that version 0.1 read, and what to do in their place. They are named until version 0.4. */
+/**
+ * Variables that version 0.1 read, and what to do in their place. They are named until version 0.4.
+ */
 const retired: Readonly<Record<string, string>> = {
   UAS_WARM_UP: "a gateway is ready when it can serve calls",
   UAS_REUSE_PORT: "use UAS_WORKERS and SIGHUP, or two gateways behind a load balancer",

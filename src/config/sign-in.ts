@@ -1,4 +1,7 @@
-/** `console:` and `sms:` of a configuration: who may sign in, and the provider that sends one-time codes. */
+/**
+ * `console:` and `sms:` of a configuration: who may sign in, and the provider that sends one-time
+ * codes.
+ */
 import { getCountries } from "libphonenumber-js/max";
 import type { z } from "zod";
 import type { Parsed } from "./address.ts";

@@ -1,4 +1,7 @@
-/** Prices per service tier of a vendor: their schema, and the price at which a call is served (R-TXT-13). */
+/**
+ * Prices per service tier of a vendor: their schema, and the price at which a call is served
+ * (R-TXT-13).
+ */
 import type { z } from "zod";
 import { sameTiers, type ServiceTier, serviceTiers, tierOfWord } from "../core/service-tiers.ts";
 import type { DatedPrice, PriceConfig } from "./config.ts";

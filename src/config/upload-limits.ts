@@ -1,4 +1,7 @@
-/** The fixed limits of requests with files (`multipart/form-data`): apart from limits.ts, which has all others. */
+/**
+ * The fixed limits of requests with files (`multipart/form-data`): apart from limits.ts, which has
+ * all others.
+ */
 
 const kib = 1_024;
 const mib = 1_024 * kib;

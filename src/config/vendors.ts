@@ -228,7 +228,10 @@ function parsePrefix(value: string): Parsed<string> {
   return { problem: `${value} is a path of the gateway itself; choose another` };
 }
 
-/** Reports native prefixes that two vendors have. It reads the tree: a vendor with other errors counts as well. */
+/**
+ * Reports native prefixes that two vendors have. It reads the tree: a vendor with other errors
+ * counts as well.
+ */
 export function checkPrefixes(document: ConfigDocument, vendors: unknown): void {
   const owners = new Map<string, string>();
   for (const [name, vendor] of vendors instanceof Map ? (vendors as Map<string, unknown>) : []) {

@@ -1,4 +1,7 @@
-/** The fixed limits of WebSocket connections: apart from limits.ts, which has all others. Times are in milliseconds. */
+/**
+ * The fixed limits of WebSocket connections: apart from limits.ts, which has all others. Times are
+ * in milliseconds.
+ */
 
 const second = 1_000;
 const minute = 60 * second;
@@ -10,7 +13,9 @@ export const webSocketMax = {
   connections: 5_000,
   /** Connections of one key: more than agents of one program hold at once. */
   connectionsPerKey: 500,
-  /** Requests of a connection that run or wait, over all its streams. OpenAI runs as many at once. */
+  /**
+   * Requests of a connection that run or wait, over all its streams. OpenAI runs as many at once.
+   */
   requests: 16,
   /** Named streams of a connection, as at OpenAI. */
   streams: 32,

@@ -185,7 +185,10 @@ export function firstByteOf(bytes: Buffer, members: Members, key: string): numbe
   return byte === nullStart ? undefined : byte;
 }
 
-/** A body without the members of these names; the bytes of all others stay. @param members all of them, in order */
+/**
+ * A body without the members of these names; the bytes of all others stay. @param members all of
+ * them, in order
+ */
 export function withoutMembers(
   bytes: Buffer,
   members: readonly Member[],
@@ -261,7 +264,10 @@ export interface ModelBody {
   /** The model as the customer named it. */
   readonly model: string;
   readonly bytes: Buffer;
-  /** The body for a vendor, in pieces to send in order, with another model name and otherwise the same bytes. */
+  /**
+   * The body for a vendor, in pieces to send in order, with another model name and otherwise the
+   * same bytes.
+   */
   forVendor(model: string): readonly Buffer[];
 }
 

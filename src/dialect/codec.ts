@@ -40,8 +40,8 @@ export interface CallerCodec {
   /** Writes a streamed reply with several choices. Absent if the style has one choice. */
   encodeChoices?(this: void, options: ReplyOptions, choices: number): ChoicesEncoder;
   /**
-   * The style's names of contract fields, by field path: `stop` → `stop_sequences`. Fields with equal names are
-   * omitted.
+   * The style's names of contract fields, by field path: `stop` → `stop_sequences`. Fields with
+   * equal names are omitted.
    */
   readonly memberNames: Readonly<Record<string, string>>;
 }
@@ -70,8 +70,8 @@ export interface VendorCodec {
    */
   splitStream?(this: void, choices: number): StreamSplitter;
   /**
-   * Bytes of text that an event adds to a reply of which `knownBytes` have come: what repeats them adds nothing. Rather
-   * too many than too few.
+   * Bytes of text that an event adds to a reply of which `knownBytes` have come: what repeats them
+   * adds nothing. Rather too many than too few.
    *
    * @param event complete, as the vendor sent it
    */
@@ -101,7 +101,10 @@ export interface DecodeRequestOptions {
 /** A model at a vendor, as a request for it must name it. */
 export interface VendorModel {
   readonly model: string;
-  /** The member of chat completions that limits a reply there (R-TXT-11). Default: the one that the client sent. */
+  /**
+   * The member of chat completions that limits a reply there (R-TXT-11). Default: the one that the
+   * client sent.
+   */
   readonly limitParameter?: LimitParameter | undefined;
   /** Deviations of the vendor from its documented style. Default: none. */
   readonly quirks?: VendorQuirks | undefined;
@@ -124,7 +127,10 @@ export interface RequestTarget {
   readonly choices?: number;
   /** The model's output token limit, for styles that require one. */
   readonly maxOutputTokens: number;
-  /** The style of the client's request; `undefined` for typed callers. Extras of other styles are dropped. */
+  /**
+   * The style of the client's request; `undefined` for typed callers. Extras of other styles are
+   * dropped.
+   */
   readonly sourceDialect: Dialect | undefined;
 }
 
@@ -136,8 +142,8 @@ export interface EncodedRequest {
   /** Headers to send with it, by lower-case name, for example `anthropic-version`. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * Members that could not be carried: the contract's field path (`top_k`, `tools.strict`) or the name of the
-   * extra. No duplicates.
+   * Members that could not be carried: the contract's field path (`top_k`, `tools.strict`) or the
+   * name of the extra. No duplicates.
    */
   readonly dropped: readonly string[];
 }
@@ -147,8 +153,8 @@ export interface ReplyOptions {
   /** The public name of the model. */
   readonly model: string;
   /**
-   * Unique to the call, 32 hexadecimal digits. Source of ids that the style requires and the vendor did not
-   * provide.
+   * Unique to the call, 32 hexadecimal digits. Source of ids that the style requires and the vendor
+   * did not provide.
    */
   readonly callId: string;
   /** Start of the call in seconds since 1970, if the vendor reports no time. */

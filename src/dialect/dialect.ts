@@ -34,7 +34,10 @@ export interface Dialect {
   readonly replyBody: (schema: DescMessage, message: Message) => JsonObject | Uint8Array;
 }
 
-/** Headers that name a conversation: of Claude Code, codex and other agents, in lower case. The first one counts. */
+/**
+ * Headers that name a conversation: of Claude Code, codex and other agents, in lower case. The
+ * first one counts.
+ */
 export const conversationHeaders: readonly string[] = [
   "x-claude-code-session-id",
   "session_id",
@@ -72,14 +75,15 @@ export interface TextDialect extends Dialect, CallerCodec, VendorCodec {
    */
   readonly carriesSeals?: (body: Uint8Array) => boolean;
   /**
-   * Reads the facts that routing and billing need from a request body, and leaves the rest as bytes.
+   * Reads the facts that routing and billing need from a request body, and leaves the rest as
+   * bytes.
    *
    * @throws GatewayError INVALID_REQUEST, naming the member at fault
    */
   readRequest(body: Uint8Array, options: ReadRequestOptions): TextRequest;
   /**
-   * A vendor's refusal as the client gets it: its bytes, with the strings that the style promises. Undefined if the body
-   * is no error of the style.
+   * A vendor's refusal as the client gets it: its bytes, with the strings that the style promises.
+   * Undefined if the body is no error of the style.
    *
    * @param error the gateway's error for the refusal
    */
@@ -199,7 +203,9 @@ export interface StreamRelay {
   readonly estimated?: Usage | undefined;
   /** Bytes of generated text so far. */
   readonly textBytes: number;
-  /** Of that text, the bytes that came after {@link usage}, which does not count them. Default 0. */
+  /**
+   * Of that text, the bytes that came after {@link usage}, which does not count them. Default 0.
+   */
   readonly uncountedTextBytes?: number;
   /** Number of events with that text. Absent if not counted. */
   readonly textPieces?: number;
@@ -220,8 +226,8 @@ export interface StreamRelay {
   /** The event for a failure. No terminal event follows it. */
   errorEvent(error: GatewayError): Buffer;
   /**
-   * Ends an unfinished reply as if it had reached its token limit: closes everything open and writes the style's
-   * last event.
+   * Ends an unfinished reply as if it had reached its token limit: closes everything open and
+   * writes the style's last event.
    *
    * @param usage the usage to report to the client
    */

@@ -155,7 +155,10 @@ export abstract class EventRelay implements StreamRelay {
     );
   }
 
-  /** The event's JSON with the public model name in its object `name`; the same buffer if nothing changes. */
+  /**
+   * The event's JSON with the public model name in its object `name`; the same buffer if nothing
+   * changes.
+   */
   protected restoredModel(json: Buffer, name: string): Buffer {
     const scan = new ObjectScan().scan(json, 0, json.length);
     const at = scan.find(name);
@@ -169,8 +172,8 @@ export abstract class EventRelay implements StreamRelay {
   }
 
   /**
-   * Data over several lines: legal, though no vendor does it. Read with everything else blanked out, so
-   * that places stay the same: between two lines of JSON, white space means nothing.
+   * Data over several lines: legal, though no vendor does it. Read with everything else blanked
+   * out, so that places stay the same: between two lines of JSON, white space means nothing.
    */
   #onSplitData(source: Buffer, { start, end }: EventPlace): void {
     const text = source.toString("latin1", start, end);

@@ -1,4 +1,7 @@
-/** Builds the events of a streamed reply as plain objects: `create` walks the schema, which costs a microsecond an event. */
+/**
+ * Builds the events of a streamed reply as plain objects: `create` walks the schema, which costs a
+ * microsecond an event.
+ */
 import type { Citation, Part, ReasoningSeal } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent, PartDelta } from "../../gen/uas/inference/v1/generate_pb.ts";
 

@@ -1,4 +1,7 @@
-/** Relays complete replies in JSON: the public model name is restored in them, and every other byte stays. */
+/**
+ * Relays complete replies in JSON: the public model name is restored in them, and every other byte
+ * stays.
+ */
 import { jsonDepthMax } from "../core/limits.ts";
 import { type Member, scanObject, sliceText } from "../wire/json/outline.ts";
 import { Splicer } from "../wire/json/splice.ts";

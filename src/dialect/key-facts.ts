@@ -23,7 +23,8 @@ export function keyBody({ key }: GetCurrentKeyResponse): Buffer {
   return jsonOf({
     label: name || masked,
     usage,
-    // The limit for the whole life of the key, which has no reset; without one, the budget with the least left.
+    // The limit for the whole life of the key, which has no reset; without one, the budget with the
+    // least left.
     limit,
     limit_remaining: remaining,
     limit_reset: reset,

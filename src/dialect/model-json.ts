@@ -1,7 +1,7 @@
 /**
- * Models as JSON. The SDKs of OpenAI and Anthropic list models on the same path in different forms, and both ignore
- * unknown members. This form has the members of both (R-TXT-7), so that clients with the other's headers, or none,
- * can read it. Only `capabilities` differs.
+ * Models as JSON. The SDKs of OpenAI and Anthropic list models on the same path in different forms,
+ * and both ignore unknown members. This form has the members of both (R-TXT-7), so that clients
+ * with the other's headers, or none, can read it. Only `capabilities` differs.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ListModelsResponse } from "../../gen/uas/inference/v1/inference_service_pb.ts";

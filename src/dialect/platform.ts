@@ -54,7 +54,9 @@ export const platform: Dialect = {
   },
 };
 
-/** Enum values are the documented words. @throws GatewayError INVALID_REQUEST, naming the parameter */
+/**
+ * Enum values are the documented words. @throws GatewayError INVALID_REQUEST, naming the parameter
+ */
 function queryFields({ status, ...query }: JsonObject): JsonObject {
   if (status === undefined) return query;
   const statuses = TaskStatusSchema.values.map(({ number }) => number as TaskStatus).slice(1);

@@ -1,6 +1,6 @@
 /**
- * Reads clients' parsed bodies by member. Every problem becomes a 400 that names the member; members that were not
- * read become extras.
+ * Reads clients' parsed bodies by member. Every problem becomes a 400 that names the member;
+ * members that were not read become extras.
  */
 import type { Extra } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { asBuffer } from "../core/bytes.ts";
@@ -54,9 +54,9 @@ export interface NumberRange {
 }
 
 /**
- * One object of a request body. Reading a member marks it as known; `extras` returns the others. Null counts as
- * absent. All readers throw GatewayError INVALID_REQUEST for a member of another type; its `param` is the member's
- * path, for example `messages[1].content[0].text`.
+ * One object of a request body. Reading a member marks it as known; `extras` returns the others.
+ * Null counts as absent. All readers throw GatewayError INVALID_REQUEST for a member of another
+ * type; its `param` is the member's path, for example `messages[1].content[0].text`.
  */
 export class JsonReader {
   /** For the body itself: its long texts, for {@link keepTexts}. */
@@ -68,8 +68,8 @@ export class JsonReader {
   /** Created on demand. */
   #source: JsonSource | undefined;
   /**
-   * Names of present members that were read, without duplicates. A request may have many thousand objects, most
-   * with fewer than six members; a Set for each was most of the garbage.
+   * Names of present members that were read, without duplicates. A request may have many thousand
+   * objects, most with fewer than six members; a Set for each was most of the garbage.
    */
   #read: string[] | "all" = [];
   #children: [string, JsonReader][] | undefined;
@@ -140,7 +140,10 @@ export class JsonReader {
     return member === undefined ? "" : withoutSpace(sliceText(bytes, member));
   }
 
-  /** The text of the member or the element of the body that the object is in: no more of it is searched. */
+  /**
+   * The text of the member or the element of the body that the object is in: no more of it is
+   * searched.
+   */
   #sourceOf(): JsonSource {
     if (this.#place === undefined) throw new Error("the body itself is read by its outline");
     const { parent, name, index } = this.#place;

@@ -1,4 +1,6 @@
-/** Reconciles the end that a vendor reports with the reply that came. One rule for all styles. Pure. */
+/**
+ * Reconciles the end that a vendor reports with the reply that came. One rule for all styles. Pure.
+ */
 import type { Part } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { StopReason } from "../../gen/uas/inference/v1/generate_pb.ts";
 
@@ -7,7 +9,10 @@ export interface ReplyContents {
   /** Whether it has a call of one of the caller's tools. */
   readonly hasCalls: boolean;
   readonly hasRefusal: boolean;
-  /** Whether it has anything that a client can use: text, a refusal, a call, an image, but not reasoning alone. */
+  /**
+   * Whether it has anything that a client can use: text, a refusal, a call, an image, but not
+   * reasoning alone.
+   */
   readonly hasContent: boolean;
 }
 
@@ -35,8 +40,9 @@ export class SeenContents implements ReplyContents {
 export const missingCall = "The model announced a tool call and sent none; try again";
 
 /**
- * Why a reply ended. Calls decide: with one, a usual end means that the caller must run it; without one, a reply
- * that announces a call is a text that ended. Otherwise an agent would stop in the middle of its work.
+ * Why a reply ended. Calls decide: with one, a usual end means that the caller must run it; without
+ * one, a reply that announces a call is a text that ended. Otherwise an agent would stop in the
+ * middle of its work.
  *
  * @param reported the vendor's reason
  * @returns undefined if the reply announces a call and has no content at all: it is no reply

@@ -1,5 +1,6 @@
 /**
- * Applies the stop sequences that a vendor cannot: the text ends before the first one, and nothing follows. Pure.
+ * Applies the stop sequences that a vendor cannot: the text ends before the first one, and nothing
+ * follows. Pure.
  */
 import { create } from "@bufbuild/protobuf";
 import {
@@ -96,7 +97,10 @@ interface FoundStop {
   readonly stop: string;
 }
 
-/** The stop sequence in a text that is complete first, however the text comes in pieces; of several the longest. */
+/**
+ * The stop sequence in a text that is complete first, however the text comes in pieces; of several
+ * the longest.
+ */
 function findStop(text: string, stops: readonly string[]): FoundStop | undefined {
   let best: FoundStop | undefined;
   for (const stop of stops) {

@@ -5,8 +5,11 @@
  */
 import { parseRecord } from "../wire/json/value.ts";
 
-/** Inputs that vendors send before the real one, and the beginnings of these: nothing, `{}` and `null`, with any white
- * space. Each part begins with another character, so a long input is left at its first one. */
+/**
+ * Inputs that vendors send before the real one, and the beginnings of these: nothing, `{}` and
+ * `null`, with any white space. Each part begins with another character, so a long input is left at
+ * its first one.
+ */
 const placeholder = /^\s*(?:\{\s*(?:\}\s*)?|n(?:u(?:ll?)?)?\s*)?$/;
 
 /** Collects an input, and gives out what clients do not have yet. */
@@ -35,7 +38,10 @@ export class StreamedInput {
     return isPlaceholder(this.#text);
   }
 
-  /** Whether a piece is the same object as the whole input, apart from white space. An empty one may precede the real one. */
+  /**
+   * Whether a piece is the same object as the whole input, apart from white space. An empty one may
+   * precede the real one.
+   */
   isRepeatedBy(piece: string): boolean {
     if (piece === "" || !this.isWhole) return false;
     const again = parseRecord(piece);

@@ -27,7 +27,10 @@ export interface Translation {
   readonly options: ReplyOptions;
   /** Gives tools their own names back. */
   readonly tools: ToolRestorer;
-  /** The usage that a complete reply is charged by: the vendor's, or the gateway's estimate (R-MON-8). */
+  /**
+   * The usage that a complete reply is charged by: the vendor's, or the gateway's estimate
+   * (R-MON-8).
+   */
   readonly charged: ChargedUsage;
   /** Splits a whole reply into its choices, if the request is for several. Absent if it has one. */
   readonly splitChoices?: VendorCodec["splitChoices"];
@@ -48,7 +51,9 @@ export interface CompleteText {
   readonly textBytes: number;
   /** See {@link StreamRelay.uncountedTextBytes}. */
   readonly uncountedTextBytes?: number;
-  /** Whether the input is charged without any text: a stop sequence of the request ended the reply. */
+  /**
+   * Whether the input is charged without any text: a stop sequence of the request ended the reply.
+   */
   readonly isInputOwed: boolean;
 }
 
@@ -261,7 +266,10 @@ export class EventStream {
     return this.#decoder.usage;
   }
 
-  /** Bytes of text that came after the usage. What is received in one piece with it counts as counted. */
+  /**
+   * Bytes of text that came after the usage. What is received in one piece with it counts as
+   * counted.
+   */
   get uncountedTextBytes(): number {
     const { usage } = this;
     const isCounted = usage === undefined || usage !== this.#counted;
@@ -313,7 +321,8 @@ export class EventStream {
       } else if (kind.case === "partStart") this.#count.addPart(kind.value.part);
       else if (kind.case === "end") {
         this.finished = true;
-        // Inputs that were held back until their call was whole: the vendor sent them before its figures.
+        // Inputs that were held back until their call was whole: the vendor sent them before its
+        // figures.
         this.#countedTextBytes += inputBytes;
         this.#noteUsage();
         this.#setUsage(kind.value);

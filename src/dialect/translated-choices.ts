@@ -147,7 +147,10 @@ export class TranslatedChoices implements StreamRelay {
   }
 }
 
-/** Refuses several choices of a vendor that makes one, or streams one. @throws GatewayError INVALID_REQUEST */
+/**
+ * Refuses several choices of a vendor that makes one, or streams one. @throws GatewayError
+ * INVALID_REQUEST
+ */
 export function requireChoices(
   { splitChoices, splitStream }: Pick<VendorCodec, "splitChoices" | "splitStream">,
   { choices, stream }: { readonly choices: number; readonly stream: boolean },

@@ -1,6 +1,7 @@
 /**
- * Errors of vendors that are relayed to a client of the same style: their `type` and `code` are strings,
- * as every client expects (R-ERR-1, R-ERR-4), and nothing of the operator's account shows (R-ERR-3).
+ * Errors of vendors that are relayed to a client of the same style: their `type` and `code` are
+ * strings, as every client expects (R-ERR-1, R-ERR-4), and nothing of the operator's account shows
+ * (R-ERR-3).
  */
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import { ObjectScan, openBrace } from "../wire/json/scan.ts";
@@ -56,7 +57,8 @@ export function withErrorWords(
 }
 
 /**
- * A vendor's refusal for a client of chat completions or responses: `{error:{message,type,code}}`, all strings.
+ * A vendor's refusal for a client of chat completions or responses: `{error:{message,type,code}}`,
+ * all strings.
  *
  * @returns undefined if the body has another form
  */
@@ -147,7 +149,8 @@ export function streamErrorCode({ code, type }: ErrorFacts): SentErrorCode {
 }
 
 /**
- * Refuses a whole reply that is an error, although its status says success, and an object that is no reply.
+ * Refuses a whole reply that is an error, although its status says success, and an object that is
+ * no reply.
  *
  * @param output the member with what the model generated
  * @throws UnreadableReplyError: another route may serve the call, and nothing is charged

@@ -24,7 +24,9 @@ interface HttpVendorOptions {
   readonly dialects: readonly Dialect[];
   /** The headers that carry the credential. */
   readonly credential: Readonly<Record<string, string>>;
-  /** Path and query of a text generation, below the base URL. Default: the kind generates no text. */
+  /**
+   * Path and query of a text generation, below the base URL. Default: the kind generates no text.
+   */
   readonly target?: (call: VendorCall) => Target;
   /** Headers added if the caller sent none of that name. Default: none. */
   readonly defaultHeaders?: Readonly<Record<string, string>>;

@@ -74,11 +74,15 @@ export function nativeBaseUrl(
 
 /** Sends requests to a native vendor API. */
 export interface NativeTransport {
-  /** The API's addresses; the first is the default. Fixed by the configuration, never by a request. */
+  /**
+   * The API's addresses; the first is the default. Fixed by the configuration, never by a request.
+   */
   readonly bases: readonly [NativeBase, ...NativeBase[]];
   /** Headers that the vendor requires for its own files. */
   readonly headersFor: NativeHeadersFor;
-  /** Sends a request with the operator's credential. Does not follow redirects. @throws HttpFailure */
+  /**
+   * Sends a request with the operator's credential. Does not follow redirects. @throws HttpFailure
+   */
   send(request: NativeSend): Promise<VendorReply>;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /**
- * The interface of native vendor APIs: one table per vendor, which states the routes that exist and what they cost.
- * src/native/ is the one handler for all tables. Everything here is pure; docs/native.md explains how to write a
- * table.
+ * The interface of native vendor APIs: one table per vendor, which states the routes that exist and
+ * what they cost. src/native/ is the one handler for all tables. Everything here is pure;
+ * docs/native.md explains how to write a table.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
@@ -14,13 +14,13 @@ import type { TaskUpdate, TaskUnits } from "./task.ts";
 /** The native API of a vendor. */
 export interface NativeApi {
   /**
-   * The places of a key in requests of the vendor's own clients, checked in this order after the platform's three
-   * places (R-AUTH-1).
+   * The places of a key in requests of the vendor's own clients, checked in this order after the
+   * platform's three places (R-AUTH-1).
    */
   readonly keyForms: readonly NativeKeyForm[];
   /**
-   * Request headers to forward, in lower case; `x-goog-upload-*` covers all with that prefix. Must not contain
-   * credentials.
+   * Request headers to forward, in lower case; `x-goog-upload-*` covers all with that prefix. Must
+   * not contain credentials.
    */
   readonly requestHeaders: readonly string[];
   /** Response headers to forward, in the same form. */
@@ -28,13 +28,13 @@ export interface NativeApi {
   /** Response headers that contain a URL of the API. Default: none. */
   readonly urlHeaders?: readonly string[];
   /**
-   * JSON members that contain a URL of the API. Only these strings are ever rewritten; the model's texts stay as
-   * they are.
+   * JSON members that contain a URL of the API. Only these strings are ever rewritten; the model's
+   * texts stay as they are.
    */
   readonly urlMembers: readonly string[];
   /**
-   * JSON members with a URL that clients open without a key. It is replaced by a URL of ours that contains a
-   * credential. Default: none.
+   * JSON members with a URL that clients open without a key. It is replaced by a URL of ours that
+   * contains a credential. Default: none.
    */
   readonly linkMembers?: readonly string[];
   /** The callback settings of requests, which are never forwarded. Absent if there is none. */
@@ -150,10 +150,16 @@ export type NativeModelAt =
        * is configured, and priced, as `<path>/<member>`. Absent if a path is one model.
        */
       readonly selector?: string;
-      /** Whether `owner/name` also names a model that is configured as `owner/name:version`. Default false. */
+      /**
+       * Whether `owner/name` also names a model that is configured as `owner/name:version`. Default
+       * false.
+       */
       readonly isAnyVersion?: boolean;
     }
-  /** The first of the members that is present. `prefix`: optional text before the name, such as `models/`. */
+  /**
+   * The first of the members that is present. `prefix`: optional text before the name, such as
+   * `models/`.
+   */
   | {
       readonly in: "body";
       readonly members: readonly string[];
@@ -172,7 +178,10 @@ export interface NativeVersionForm {
   readonly pathOf: (this: void, model: string, version: string) => string;
 }
 
-/** A call with an immediate reply, whole or streamed. It is held, metered and charged like a text generation. */
+/**
+ * A call with an immediate reply, whole or streamed. It is held, metered and charged like a text
+ * generation.
+ */
 export interface NativeCallRoute extends RouteBase {
   readonly kind: "call";
   readonly model: NativeModelAt;
@@ -192,8 +201,8 @@ export interface NativeCallRoute extends RouteBase {
   /** Whether input is charged rather than output. Default: true if there is no meter. */
   readonly isInputCharged?: boolean;
   /**
-   * Whether the vendor may continue, and bill, after a lost reply, so that the client is told not to retry
-   * (R-ERR-5). Default false.
+   * Whether the vendor may continue, and bill, after a lost reply, so that the client is told not
+   * to retry (R-ERR-5). Default false.
    */
   readonly isJob?: boolean;
   /** The names of objects that a reply or an event reports as created. Absent if there is none. */
@@ -240,8 +249,8 @@ export interface NativeMeter {
    */
   skim?(bytes: Buffer, start: number, textBytesMax: number): number;
   /**
-   * Learns the event that was just read, for {@link skim}; the event contains no URL. An event that is read but not
-   * learned clears the learned one.
+   * Learns the event that was just read, for {@link skim}; the event contains no URL. An event that
+   * is read but not learned clears the learned one.
    */
   learn?(bytes: Buffer, event: { readonly start: number; readonly end: number }): void;
   /**
@@ -253,7 +262,9 @@ export interface NativeMeter {
   readonly usage: Usage | undefined;
   /** Bytes of text received. */
   readonly textBytes: number;
-  /** Of that text, the bytes that came after {@link usage}, which does not count them. Default 0. */
+  /**
+   * Of that text, the bytes that came after {@link usage}, which does not count them. Default 0.
+   */
   readonly uncountedTextBytes?: number;
   /** Images received. */
   readonly images: number;
@@ -263,7 +274,10 @@ export interface NativeMeter {
   readonly isDone: boolean;
   /** Whether the vendor reported a failure within a reply of status 200. Default: it never does. */
   readonly isFailed?: boolean;
-  /** The end of a stream whose hold is used up, in the form of the vendor's own end at a token limit. */
+  /**
+   * The end of a stream whose hold is used up, in the form of the vendor's own end at a token
+   * limit.
+   */
   stop(usage: Usage | undefined): string;
 }
 
@@ -273,8 +287,8 @@ export interface NativeSubmitRoute extends RouteBase {
   readonly model: NativeModelAt;
   readonly types: readonly ModelType[];
   /**
-   * The requested units: the most that the job can be charged, except for {@link assumedSeconds}. @throws
-   * GatewayError INVALID_REQUEST
+   * The requested units: the most that the job can be charged, except for {@link assumedSeconds}.
+   * @throws GatewayError INVALID_REQUEST
    */
   units(request: NativeRequest, model: ModelConfig): TaskUnits;
   /**
@@ -294,7 +308,9 @@ export interface NativeTask {
    * job cannot be tracked.
    */
   idOf(json: JsonObject): string | undefined;
-  /** The path to poll, below the first address. @param model the vendor's name of the job's model */
+  /**
+   * The path to poll, below the first address. @param model the vendor's name of the job's model
+   */
   path(id: string, model: string): string;
   /** Cancels a job. Absent if not possible. */
   readonly cancel?: {
@@ -368,7 +384,10 @@ export interface NativeCancelRoute extends RouteBase {
   readonly task: NativeTask;
 }
 
-/** Lists the caller's own jobs, newest first. Never the vendor's list, which contains all customers' jobs. */
+/**
+ * Lists the caller's own jobs, newest first. Never the vendor's list, which contains all customers'
+ * jobs.
+ */
 export interface NativeListRoute extends RouteBase {
   readonly kind: "list";
   readonly task: NativeTask;
@@ -380,7 +399,8 @@ export interface NativeListRoute extends RouteBase {
    * A page as JSON text.
    *
    * @param jobs the vendor's last state of each job, as JSON texts
-   * @param pages the URLs of the pages before and after it with their cursors; undefined at the ends
+   * @param pages the URLs of the pages before and after it with their cursors; undefined at the
+   * ends
    */
   body(jobs: readonly string[], pages: NativePages): string;
   /** A job whose last state is too long to keep, in brief. */
@@ -405,7 +425,10 @@ export interface NativeBriefJob {
   readonly baseUrl: string;
 }
 
-/** Lists the models that the caller may use. Never the vendor's list: most of its models have no price here. */
+/**
+ * Lists the models that the caller may use. Never the vendor's list: most of its models have no
+ * price here.
+ */
 export interface NativeModelsRoute extends RouteBase {
   readonly kind: "models";
   /** The list as JSON text. */
@@ -420,7 +443,8 @@ export interface NativeListedModel {
 }
 
 /**
- * Prompt caches at the vendor, which bills their tokens when they are created, and their storage by tokens and time.
+ * Prompt caches at the vendor, which bills their tokens when they are created, and their storage by
+ * tokens and time.
  */
 export interface NativeCaches {
   /** The model types that have them. */
@@ -448,17 +472,24 @@ export interface NativeCaches {
   path(name: string): string;
 }
 
-/** When a cache is to expire: after a time, or at a moment. In milliseconds; the moment since 1970. */
+/**
+ * When a cache is to expire: after a time, or at a moment. In milliseconds; the moment since 1970.
+ */
 export type NativeCacheLife = { readonly ttlMs: number } | { readonly expireMs: number };
 
-/** A cache as the vendor describes it. Times are in milliseconds since 1970, by the vendor's clock. */
+/**
+ * A cache as the vendor describes it. Times are in milliseconds since 1970, by the vendor's clock.
+ */
 export interface NativeCacheFigures {
   readonly tokens: number;
   readonly createMs: number;
   readonly expireMs: number;
 }
 
-/** Creates a prompt cache, or changes when it expires. Charged for its tokens, and for the storage that is added. */
+/**
+ * Creates a prompt cache, or changes when it expires. Charged for its tokens, and for the storage
+ * that is added.
+ */
 export interface NativeCacheRoute extends RouteBase {
   readonly kind: "cache";
   /**
@@ -472,7 +503,10 @@ export interface NativeCacheRoute extends RouteBase {
   ownedName?(request: NativeRequest): string;
 }
 
-/** Lists the caller's own prompt caches. Never the vendor's list, which contains all customers' caches. */
+/**
+ * Lists the caller's own prompt caches. Never the vendor's list, which contains all customers'
+ * caches.
+ */
 export interface NativeCacheListRoute extends RouteBase {
   readonly kind: "cacheList";
   /**
@@ -495,8 +529,8 @@ export interface NativeCacheListRoute extends RouteBase {
 export interface NativePassRoute extends RouteBase {
   readonly kind: "pass";
   /**
-   * Whether an error reply concerns the caller's own job, so that it is relayed unless it is about the operator's
-   * account. Default false.
+   * Whether an error reply concerns the caller's own job, so that it is relayed unless it is about
+   * the operator's account. Default false.
    */
   readonly isJobFailure?: boolean;
   /**
@@ -505,7 +539,9 @@ export interface NativePassRoute extends RouteBase {
   readonly model?: NativeModelAt;
   /** The name of the requested object, which the caller must own. Absent if there is none. */
   ownedName?(request: NativeRequest): string;
-  /** Whether success deletes the requested object, so that its owner is forgotten. Default false. */
+  /**
+   * Whether success deletes the requested object, so that its owner is forgotten. Default false.
+   */
   readonly isRemoval?: boolean;
   /** Whether the request leaves a file, or a part of one, at the vendor. Default false. */
   readonly isUpload?: boolean;

@@ -26,7 +26,10 @@ export interface OperationForm {
   reply(reply: unknown, asked: JsonRecord): JsonRecord;
 }
 
-/** Sends requests in the vendor's form, and gives its replies the caller's. Refusals pass as they are. */
+/**
+ * Sends requests in the vendor's form, and gives its replies the caller's. Refusals pass as they
+ * are.
+ */
 export function inForm(
   form: OperationForm,
   send: VendorOperation["send"],

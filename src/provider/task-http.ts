@@ -35,7 +35,10 @@ export interface TaskHttp {
 export interface TaskHttpOptions {
   /** The headers that carry the credential. */
   readonly credential: Readonly<Record<string, string>>;
-  /** Whether the vendor answers only with the finished result, so that the text timeouts do not apply. */
+  /**
+   * Whether the vendor answers only with the finished result, so that the text timeouts do not
+   * apply.
+   */
   readonly isSynchronous: boolean;
 }
 
@@ -100,7 +103,9 @@ export interface RefusalReader {
   readonly messageOf: (body: Buffer) => string | undefined;
   /** Whether the content was rejected. */
   readonly isContent: (body: Buffer) => boolean;
-  /** Whether a server error ends the task, as with vendors that work only while the request is open. */
+  /**
+   * Whether a server error ends the task, as with vendors that work only while the request is open.
+   */
   readonly isSynchronous: boolean;
 }
 
@@ -149,8 +154,8 @@ function submitRefusal(reply: TaskReply, words: RefusalReader): TaskRefused | Ve
   if (status === 400 || status === 413 || status === 415 || status === 422) {
     return refused("invalid_parameters", message);
   }
-  // A server error in the vendor's own form. Where the vendor works only while the request is open, the work has
-  // ended.
+  // A server error in the vendor's own form. Where the vendor works only while the request is open,
+  // the work has ended.
   if (words.isSynchronous && message !== undefined) return refused("upstream_error", undefined);
   return new VendorReplyError(status, `answered a task with status ${status}`);
 }
@@ -190,8 +195,8 @@ function readFault(
 }
 
 /**
- * Classifies a reply outside 2xx about a submitted task. It says nothing about the task, but may reveal a fault of
- * the operator's account. A 404 is not about the model's name here.
+ * Classifies a reply outside 2xx about a submitted task. It says nothing about the task, but may
+ * reveal a fault of the operator's account. A 404 is not about the model's name here.
  */
 export function readReplyError(
   reply: TaskReply,

@@ -1,6 +1,6 @@
 /**
- * JSON Schemas of canonical task parameters. An adapter accepts the parameters that it passes on; all others are
- * refused by name, so that none is silently ignored.
+ * JSON Schemas of canonical task parameters. An adapter accepts the parameters that it passes on;
+ * all others are refused by name, so that none is silently ignored.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
@@ -126,8 +126,8 @@ export function imageParam(description: string): JsonObject {
 /**
  * Vendor parameters that are passed on unchanged.
  *
- * @param closed names that are refused: those set by other parameters, and those that change the price, which is
- * computed from the canonical parameters
+ * @param closed names that are refused: those set by other parameters, and those that change the
+ * price, which is computed from the canonical parameters
  */
 export function extraParam(closed: Iterable<string>): JsonObject {
   return {
@@ -217,7 +217,10 @@ export function requestedUnits(
   return atLeast(spokenUnits(tasks, params, model), model.minSeconds ?? 0);
 }
 
-/** The units that the hold covers. A model may ignore the requested length, so its assumed length is included. */
+/**
+ * The units that the hold covers. A model may ignore the requested length, so its assumed length is
+ * included.
+ */
 export function maxUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
   const { assumedSeconds = 0 } = tasks;
   const secondsMax = tasks.secondsMax?.(params, model) ?? 0;
@@ -276,7 +279,10 @@ export function speechSecondsTypical(characters: number, speed: number): number 
 /** Returns the seconds that a text of so many characters takes to speak at a speed. */
 type SpeechSeconds = (characters: number, speed: number) => number;
 
-/** The seconds of a video or audio: as requested; else, of a text to speak, what it takes. 0: not known. */
+/**
+ * The seconds of a video or audio: as requested; else, of a text to speak, what it takes. 0: not
+ * known.
+ */
 export function requestedSeconds(
   params: JsonObject,
   type: ModelType,

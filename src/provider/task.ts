@@ -6,8 +6,8 @@ import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import type { RareQuantities } from "../config/price-units.ts";
 
 /**
- * A vendor's tasks. Adapters never retry by themselves. If an adapter cannot tell whether the vendor received a
- * request, it throws HttpFailure; if certainly nothing runs, {@link TaskRefused}.
+ * A vendor's tasks. Adapters never retry by themselves. If an adapter cannot tell whether the
+ * vendor received a request, it throws HttpFailure; if certainly nothing runs, {@link TaskRefused}.
  */
 export interface VendorTasks {
   /**
@@ -64,15 +64,20 @@ export interface VendorTasks {
    * @throws GatewayError INVALID_REQUEST
    */
   checkParams?(params: JsonObject, field: string): void;
-  /** The requested units: the most that a task can be charged, except for {@link assumedSeconds}. Pure. */
+  /**
+   * The requested units: the most that a task can be charged, except for {@link assumedSeconds}.
+   * Pure.
+   */
   units(params: JsonObject, model: UnitModel): TaskUnits;
   /**
    * Length of video and audio, from models that ignore the requested length. The hold covers at
    * least this. Default: no model ignores it.
    */
   readonly assumedSeconds?: number;
-  /** The longest result of parameters that do not say its length, in seconds: held, but charged only as far as it is made.
-   * Default: {@link units}. Pure. */
+  /**
+   * The longest result of parameters that do not say its length, in seconds: held, but charged only
+   * as far as it is made. Default: {@link units}. Pure.
+   */
   secondsMax?(params: JsonObject, model: ModelConfig): number;
 }
 
@@ -221,7 +226,8 @@ export interface VendorFile {
   /** Headers required for `url`. Default: none. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Hosts that `url` may redirect to, once: exact names, or suffixes with a leading dot. Default: any public host.
+   * Hosts that `url` may redirect to, once: exact names, or suffixes with a leading dot. Default:
+   * any public host.
    */
   readonly redirectHosts?: readonly string[];
   readonly bytes?: Buffer;
@@ -236,7 +242,10 @@ export interface TaskFault {
   readonly message: string;
 }
 
-/** Failure codes that a vendor can cause. `invalid_request`: of background responses, whose customers send no parameters. */
+/**
+ * Failure codes that a vendor can cause. `invalid_request`: of background responses, whose
+ * customers send no parameters.
+ */
 export type TaskFaultCode =
   | "content_rejected"
   | "invalid_parameters"
@@ -291,8 +300,8 @@ export class TaskStopped extends Error {
 }
 
 /**
- * The vendor's reply is unusable: it says nothing about the task, whose known state remains. The message is for the
- * log, not for callers.
+ * The vendor's reply is unusable: it says nothing about the task, whose known state remains. The
+ * message is for the log, not for callers.
  */
 export class VendorReplyError extends Error {
   /** The HTTP status of the reply. */
@@ -308,5 +317,8 @@ export class VendorReplyError extends Error {
   }
 }
 
-/** A fault that the operator must fix: the key or its rights, the account's money, or a model's name. */
+/**
+ * A fault that the operator must fix: the key or its rights, the account's money, or a model's
+ * name.
+ */
 export type VendorFault = "credential" | "money" | "model";

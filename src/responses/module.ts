@@ -1,4 +1,6 @@
-/** Builds the responses room: stored responses, and responses that are generated in the background. */
+/**
+ * Builds the responses room: stored responses, and responses that are generated in the background.
+ */
 import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
 import type { EventLog } from "./background/event-log.ts";

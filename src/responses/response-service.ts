@@ -131,12 +131,17 @@ async function endBackground(
   await store.delete(accountId, vendorCopy.responseId);
 }
 
-/** Ignores that the vendor no longer has the response: the gateway's copy is deleted in any case. */
+/**
+ * Ignores that the vendor no longer has the response: the gateway's copy is deleted in any case.
+ */
 function ignoreNotFound(error: unknown): void {
   if (!(error instanceof GatewayError) || error.code !== ErrorCode.NOT_FOUND) throw error;
 }
 
-/** The caller's account. The access option admits keys only, but an operator that calls in process has no account. */
+/**
+ * The caller's account. The access option admits keys only, but an operator that calls in process
+ * has no account.
+ */
 function accountOf(caller: Caller | undefined): string {
   return admitCaller(caller, "Responses belong to accounts: send an API key").accountId;
 }

@@ -223,7 +223,10 @@ export class AttemptPlan {
     return forced && { ...forced, isForced: true };
   }
 
-  /** Takes the probes of half-open breakers. A target whose probe another call has taken is left out. */
+  /**
+   * Takes the probes of half-open breakers. A target whose probe another call has taken is left
+   * out.
+   */
   #takeProbes(...targets: readonly Target[]): boolean {
     const taken = targets.find(({ breaker }) => !breaker.takeProbe(this.#targets.clock()));
     if (taken === undefined) return true;
@@ -244,7 +247,10 @@ export class AttemptPlan {
     return false;
   }
 
-  /** Chooses among the candidates that have not failed. @param options whether paused and open ones count too */
+  /**
+   * Chooses among the candidates that have not failed. @param options whether paused and open ones
+   * count too
+   */
   #pick({ withPaused = false, withOpen = false } = {}): Destination | undefined {
     const targets = this.#targets;
     const nowMs = targets.clock();

@@ -1,4 +1,7 @@
-/** The attempts of one call, one after another: over the routes of its model, then over those of each fallback model. */
+/**
+ * The attempts of one call, one after another: over the routes of its model, then over those of
+ * each fallback model.
+ */
 import type { RetryConfig } from "../config/config.ts";
 import type { GatewayError } from "../core/errors.ts";
 import type { FailedAttempt } from "./attempt.ts";
@@ -30,7 +33,10 @@ export interface AttemptsOptions {
   readonly conversation?: string | undefined;
 }
 
-/** A failed attempt. `failure`: what it means for routing. `error`: absent if the vendor reported it in its answer. */
+/**
+ * A failed attempt. `failure`: what it means for routing. `error`: absent if the vendor reported it
+ * in its answer.
+ */
 export interface FailedResult extends Pick<FailedAttempt, "isSent" | "retryAfterMs"> {
   readonly failure: AttemptFailure;
   readonly error?: GatewayError | undefined;

@@ -1,4 +1,7 @@
-/** The circuit breaker of one route or one credential: when calls stop going there, and when one may probe it. Pure. */
+/**
+ * The circuit breaker of one route or one credential: when calls stop going there, and when one may
+ * probe it. Pure.
+ */
 import type { BreakerConfig } from "../config/config.ts";
 
 /**
@@ -58,7 +61,10 @@ export class Breaker {
   #open: OpenState | undefined;
   readonly #random: () => number;
 
-  /** @param random from 0 to below 1: pauses vary with it by 20 %, so that processes do not probe in step */
+  /**
+   * @param random from 0 to below 1: pauses vary with it by 20 %, so that processes do not probe in
+   * step
+   */
   constructor(config: BreakerConfig, random: () => number = Math.random) {
     this.#config = config;
     this.#random = random;
@@ -98,8 +104,8 @@ export class Breaker {
   }
 
   /**
-   * Takes the probe of a half-open breaker: until it succeeds, the next one may begin after a pause of twice the time,
-   * which grows once.
+   * Takes the probe of a half-open breaker: until it succeeds, the next one may begin after a pause
+   * of twice the time, which grows once.
    *
    * @returns whether the caller may make it. True if the breaker is closed
    */
@@ -113,8 +119,8 @@ export class Breaker {
   }
 
   /**
-   * Records the success of an attempt that began at `startMs`. Returns whether it closes the breaker: one that began
-   * before the breaker opened says nothing.
+   * Records the success of an attempt that began at `startMs`. Returns whether it closes the
+   * breaker: one that began before the breaker opened says nothing.
    */
   succeeded(startMs: number): boolean {
     if (this.#open === undefined) {

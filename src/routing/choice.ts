@@ -1,4 +1,7 @@
-/** The choice among candidates: by priority, then by conversation, or by weight and calls in flight. Pure. */
+/**
+ * The choice among candidates: by priority, then by conversation, or by weight and calls in flight.
+ * Pure.
+ */
 import { hash } from "node:crypto";
 
 /** A route, or a credential of a route. */
@@ -49,9 +52,9 @@ export function chooseCandidate<Each extends Candidate>(
 }
 
 /**
- * Chooses among usable candidates for a conversation, by weighted rendezvous hashing: the lowest priority number comes
- * first; within it each candidate gets a share of the conversations by its weight. If a candidate is no longer usable, only
- * its own conversations move.
+ * Chooses among usable candidates for a conversation, by weighted rendezvous hashing: the lowest
+ * priority number comes first; within it each candidate gets a share of the conversations by its
+ * weight. If a candidate is no longer usable, only its own conversations move.
  *
  * @param nameOf a name of the candidate that is the same in all processes
  * @returns undefined if there is none
@@ -68,7 +71,8 @@ export function chooseByConversation<Each extends Candidate>(
   let best: Each | undefined;
   let bestScore = Number.POSITIVE_INFINITY;
   for (const each of weighted.length > 0 ? weighted : preferred) {
-    // An exponential draw for each candidate: the smallest one is of each with a probability by its weight.
+    // An exponential draw for each candidate: the smallest one is of each with a probability by its
+    // weight.
     const score = -Math.log(uniform(`${conversation}\0${nameOf(each)}`)) / (each.weight || 1);
     if (score >= bestScore) continue;
     best = each;
@@ -83,8 +87,8 @@ function uniform(text: string): number {
 }
 
 /**
- * The priorities of a model's routes. Where none has a weight or a priority, each is a backup of those before it, as
- * in a list of fallbacks.
+ * The priorities of a model's routes. Where none has a weight or a priority, each is a backup of
+ * those before it, as in a list of fallbacks.
  */
 export function routePriorities(
   routes: readonly {

@@ -1,7 +1,8 @@
 /**
- * Free requests to vendors, such as token counts. They take nothing from calls that are paid for (R-LIM-2): a part of
- * `max_in_flight` only, nothing of the limits of credentials and of the retries of vendors, and no probe of an open breaker.
- * Nor do their failures say anything about calls, since vendors serve and limit such requests apart.
+ * Free requests to vendors, such as token counts. They take nothing from calls that are paid for
+ * (R-LIM-2): a part of `max_in_flight` only, nothing of the limits of credentials and of the
+ * retries of vendors, and no probe of an open breaker. Nor do their failures say anything about
+ * calls, since vendors serve and limit such requests apart.
  */
 import type { Logger } from "pino";
 import { countInFlightShare } from "../core/limits.ts";

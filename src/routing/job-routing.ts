@@ -98,7 +98,9 @@ export class JobRouting {
     }
   }
 
-  /** A vendor did not take a job, or refused to report about it. @param what a text for operators */
+  /**
+   * A vendor did not take a job, or refused to report about it. @param what a text for operators
+   */
   failed(
     place: JobPlace,
     failure: AttemptFailure,

@@ -14,7 +14,9 @@ export interface RoutePreferences {
   readonly only?: readonly string[] | undefined;
   /** Vendors or routes that are not used. Default: none. */
   readonly ignore?: readonly string[] | undefined;
-  /** Vendors, or routes: these are used first, in this order. Default: the configuration decides. */
+  /**
+   * Vendors, or routes: these are used first, in this order. Default: the configuration decides.
+   */
   readonly order?: readonly string[] | undefined;
   /** Sort order that replaces the configured one. */
   readonly sort?: "price" | "latency" | "throughput" | undefined;

@@ -22,8 +22,10 @@ const share = 0.2;
 const reserve = 10;
 const savedMax = 100;
 
-/** The retries that a vendor may get, so that they cannot multiply the load on one that is failing: 20 % of its calls, and
- * {@link reserve}. */
+/**
+ * The retries that a vendor may get, so that they cannot multiply the load on one that is failing:
+ * 20 % of its calls, and {@link reserve}.
+ */
 export class RetryBudget {
   #left = reserve;
 
@@ -142,7 +144,10 @@ export class RouteTarget extends Target {
     this.model = model;
   }
 
-  /** Pauses a credential for this route after a 429. @param at `retryAfterMs`: the vendor's figure, if it sent one */
+  /**
+   * Pauses a credential for this route after a 429. @param at `retryAfterMs`: the vendor's figure,
+   * if it sent one
+   */
   pause(
     credential: CredentialTarget,
     { nowMs, retryAfterMs }: { readonly nowMs: number; readonly retryAfterMs: number | undefined },

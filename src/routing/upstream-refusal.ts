@@ -8,7 +8,9 @@ import type { AttemptFailure } from "./breaker.ts";
 
 /** The handling of a refusal. */
 export interface Refusal {
-  /** Whether the customer gets the vendor's own answer, because it concerns the customer's request. */
+  /**
+   * Whether the customer gets the vendor's own answer, because it concerns the customer's request.
+   */
   readonly isRelayed: boolean;
   /** The customer's error otherwise. */
   readonly error: GatewayError;
@@ -54,8 +56,10 @@ export interface RefusedReply {
   readonly retryAfter: number | undefined;
 }
 
-/** The statuses by which vendors refuse the request itself. 415 is about images and files, or a native client's own
- * content type. */
+/**
+ * The statuses by which vendors refuse the request itself. 415 is about images and files, or a
+ * native client's own content type.
+ */
 const requestStatuses: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 
 /** Classifies a reply with a status outside 200–299. */
@@ -118,7 +122,10 @@ function missingModel(): Refusal {
   return { ...refusal(ErrorCode.UPSTREAM_ERROR, text), alarm: "model" };
 }
 
-/** The vendor refused the gateway's credential or balance: reported as 503, never as the customer's 401 or 402. */
+/**
+ * The vendor refused the gateway's credential or balance: reported as 503, never as the customer's
+ * 401 or 402.
+ */
 function outOfService(alarm: "credential" | "money"): Refusal {
   const text =
     "The model is temporarily out of service; the operator has been notified, try again later";
@@ -183,7 +190,10 @@ export function paused(pausedMs: number): GatewayError {
   );
 }
 
-/** Whether the vendor account is empty. OpenAI answers 429 for the rate limit too; only the code differs. */
+/**
+ * Whether the vendor account is empty. OpenAI answers 429 for the rate limit too; only the code
+ * differs.
+ */
 function isQuotaExhausted(body: Buffer): boolean {
   return body.includes('"insufficient_quota"') || body.includes('"billing_hard_limit_reached"');
 }
@@ -205,7 +215,10 @@ function readNumber(text = ""): number | undefined {
   return /^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
 }
 
-/** Seconds until an HTTP date. `Date.parse` reads `-5` as a month, so the text must begin with a day of the week. */
+/**
+ * Seconds until an HTTP date. `Date.parse` reads `-5` as a month, so the text must begin with a day
+ * of the week.
+ */
 function untilDate(text: string): number {
   return /^[A-Z][a-z]+, /.test(text) ? (Date.parse(text) - Date.now()) / 1000 : Number.NaN;
 }

@@ -1,4 +1,7 @@
-/** Finds the routes of a model, and makes attempts at vendors within their limits of calls in flight. */
+/**
+ * Finds the routes of a model, and makes attempts at vendors within their limits of calls in
+ * flight.
+ */
 import type { Logger } from "pino";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
@@ -53,7 +56,10 @@ export interface Upstream {
   hasChoice(routes: readonly PlannedRoute[]): boolean;
   /** Plans the attempts of one call. */
   attempts(options: AttemptsOptions): Attempts;
-  /** Takes a slot of a destination, within the limits of its vendor and credential. @param amount of the request */
+  /**
+   * Takes a slot of a destination, within the limits of its vendor and credential. @param amount of
+   * the request
+   */
   reserve(
     destination: Destination,
     amount: RequestAmount,
@@ -105,7 +111,10 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   return new RoutedUpstream(options);
 }
 
-/** Log lines about unknown figures in the life of a process: a vendor can invent any number of names. */
+/**
+ * Log lines about unknown figures in the life of a process: a vendor can invent any number of
+ * names.
+ */
 const toldUnknownMax = 100;
 
 class RoutedUpstream implements Upstream {

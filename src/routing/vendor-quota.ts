@@ -19,7 +19,10 @@ export interface QuotaMark {
   readonly tokens: number;
 }
 
-/** A vendor's answer says little about much later: the longest time that an empty limit keeps calls away. */
+/**
+ * A vendor's answer says little about much later: the longest time that an empty limit keeps calls
+ * away.
+ */
 const waitMsMax = 60_000;
 
 /**
@@ -41,7 +44,9 @@ export class VendorQuota {
     return { requests: this.#sentRequests, tokens: this.#sentTokens };
   }
 
-  /** Reads the headers of a reply, which the vendor wrote when it accepted the request of `mark`. */
+  /**
+   * Reads the headers of a reply, which the vendor wrote when it accepted the request of `mark`.
+   */
   received(headers: Headers, mark: QuotaMark, nowMs: number): void {
     const requests = readLeft(headers, requestHeaders, nowMs);
     if (requests !== undefined) {
@@ -110,7 +115,9 @@ function readLeft(
 
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 
-/** `1m30s`, `20ms`, seconds, or a date, in milliseconds from now; what cannot be read is a second. */
+/**
+ * `1m30s`, `20ms`, seconds, or a date, in milliseconds from now; what cannot be read is a second.
+ */
 function resetMs(text: string): number {
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1_000;
   if (/^\d{4}-\d\d-\d\dT/.test(text)) {

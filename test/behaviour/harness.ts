@@ -1,4 +1,6 @@
-/** What every facade test stands on: a simulated vendor, a gateway in front of it, a customer of it. */
+/**
+ * What every facade test stands on: a simulated vendor, a gateway in front of it, a customer of it.
+ */
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import {
@@ -47,7 +49,9 @@ const styleKinds = {
   gemini: { kind: "gemini", path: "", nativePrefix: "/gemini" },
 } as const;
 
-/** One vendor of each style, by the name of the style, at one address. @param origin without a path */
+/**
+ * One vendor of each style, by the name of the style, at one address. @param origin without a path
+ */
 export function styleVendors(origin: string): Record<keyof typeof styleKinds, TestVendor> {
   const vendors = Object.entries(styleKinds).map(([style, { path, ...kind }]) => [
     style,
@@ -155,7 +159,10 @@ export interface Refusal {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Sends a request and expects that it is refused as it says, with an error of OpenAI's form, free of charge. */
+/**
+ * Sends a request and expects that it is refused as it says, with an error of OpenAI's form, free
+ * of charge.
+ */
 export async function expectRefused(
   fixture: Fixture,
   path: string,

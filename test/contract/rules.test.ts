@@ -64,7 +64,9 @@ test("update masks name members of the resource beside them", async () => {
   }
 });
 
-/** Lists that answer whole: of ids that the request names, and of a style whose pages are its own. */
+/**
+ * Lists that answer whole: of ids that the request names, and of a style whose pages are its own.
+ */
 const withoutPages = [
   "billing.v1.BillingService/ListBalances",
   "inference.v1.ResponseService/ListInputItems",

@@ -17,8 +17,8 @@ export interface DemoGateway {
   readonly publicUrl: string;
   readonly internalUrl: string;
   /**
-   * The variables of a reader's shell: the database, the key, and the ids that commands of the pages name: `ACCOUNT`,
-   * `KEY` (of another key) and `REQUEST` (of a charged call).
+   * The variables of a reader's shell: the database, the key, and the ids that commands of the
+   * pages name: `ACCOUNT`, `KEY` (of another key) and `REQUEST` (of a charged call).
    */
   readonly env: Readonly<Record<string, string>>;
   /** Resolves when a call by this request id is recorded. */

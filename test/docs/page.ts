@@ -15,7 +15,10 @@ export function readPage(path: string): string {
   return readFileSync(join(root, path), "utf8");
 }
 
-/** The pages of the documentation that people write: README.md and the folder docs, without its generated reference. */
+/**
+ * The pages of the documentation that people write: README.md and the folder docs, without its
+ * generated reference.
+ */
 export const writtenPages: readonly string[] = pages.filter(
   (page) =>
     page === "README.md" || (page.startsWith("docs/") && !page.startsWith("docs/reference/")),
@@ -40,7 +43,10 @@ export function blocksOf(text: string, languages: readonly string[]): Block[] {
 /** A fenced block. */
 export interface Block {
   readonly language: string;
-  /** The text behind `not run:` in the block's first line. Undefined: a test runs or checks the block. */
+  /**
+   * The text behind `not run:` in the block's first line. Undefined: a test runs or checks the
+   * block.
+   */
   readonly reason: string | undefined;
   readonly text: string;
 }

@@ -72,7 +72,9 @@ export function isCommandLine(text: string): boolean {
   return linesOf(text).every((line) => line.startsWith("npx uas "));
 }
 
-/** Runs lines of `npx uas` in this process, which takes a tenth of the time of a process for each. */
+/**
+ * Runs lines of `npx uas` in this process, which takes a tenth of the time of a process for each.
+ */
 export async function runCommandLine({ gateway, cwd }: Reader, text: string): Promise<Ran> {
   let out = "";
   let err = "";

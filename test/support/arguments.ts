@@ -4,7 +4,8 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 type Options = NonNullable<ParseArgsConfig["options"]>;
 
 /**
- * Reads the arguments of this process. With `--help`, or where there are others, it prints `usage` and ends the process.
+ * Reads the arguments of this process. With `--help`, or where there are others, it prints `usage`
+ * and ends the process.
  */
 export function readArguments<T extends Options>(usage: string, options: T) {
   if (process.argv.includes("--help")) end(process.stdout, usage, 0);

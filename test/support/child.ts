@@ -2,7 +2,10 @@
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 
-/** Variables of a process that loads the program: it uses again what others have compiled, which is half of its start. */
+/**
+ * Variables of a process that loads the program: it uses again what others have compiled, which is
+ * half of its start.
+ */
 export const compiledEnv = {
   NODE_COMPILE_CACHE: join(import.meta.dirname, "../../node_modules/.cache/uas-gateway"),
 };
@@ -15,7 +18,10 @@ export const startVariables = {
   NODE_OPTIONS: "--max-semi-space-size=16",
 };
 
-/** Kills this process. What it has compiled is kept first: otherwise only processes that end in order keep it. */
+/**
+ * Kills this process. What it has compiled is kept first: otherwise only processes that end in
+ * order keep it.
+ */
 export function killSelf(): void {
   flushCompileCache();
   process.kill(process.pid, "SIGKILL");

@@ -27,8 +27,8 @@ export interface FaultProxy {
   /** The same, and refuses new connections from then on. Resolves when it has happened. */
   dieAtNextAnswer(): Promise<void>;
   /**
-   * Resolves when the server has ended all connections that were cut: what it had been sent is done by then, or
-   * never will be.
+   * Resolves when the server has ended all connections that were cut: what it had been sent is done
+   * by then, or never will be.
    */
   ended(): Promise<void>;
   close(): Promise<void>;
@@ -81,7 +81,8 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
       }
       cutsAtAnswer = false;
     });
-    // The server does what it has been sent, as it does for a process that has died, and then hangs up.
+    // The server does what it has been sent, as it does for a process that has died, and then hangs
+    // up.
     client.on("close", () => {
       waiting.delete(client);
       upstream.end().resume();

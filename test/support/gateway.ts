@@ -1,4 +1,7 @@
-/** A whole gateway for a test: real listeners, real database, real money, a vendor that is simulated. */
+/**
+ * A whole gateway for a test: real listeners, real database, real money, a vendor that is
+ * simulated.
+ */
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -54,9 +57,13 @@ export interface GatewayOptions {
   readonly clock?: OpenGatewayOptions["clock"];
   /** Overrides of the environment. Default: free ports, no operator token. */
   readonly settings?: Partial<Settings>;
-  /** Gives the address at which the gateway finds its database, of the real one. Default: the same. */
+  /**
+   * Gives the address at which the gateway finds its database, of the real one. Default: the same.
+   */
   readonly databaseAt?: (url: string) => Promise<string>;
-  /** A migrated database, which the gateway closes with itself. Default: a new one of the test run. */
+  /**
+   * A migrated database, which the gateway closes with itself. Default: a new one of the test run.
+   */
   readonly database?: TestDatabase;
 }
 
@@ -170,7 +177,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const billing = createClient(BillingService, app.transport);
   const callLog = createClient(CallService, app.transport);
   const calls = async (requestId: string, count: number): Promise<RecordedCall[]> => {
-    // A call is recorded when it is settled, which is after its reply: the only thing worth waiting for.
+    // A call is recorded when it is settled, which is after its reply: the only thing worth waiting
+    // for.
     for (
       const end = Date.now() + 30_000;
       ;
@@ -254,8 +262,10 @@ async function moneyOf(billing: Client<typeof BillingService>, accountId: string
   };
 }
 
-/** No rule of the books is broken, and no call has left its hold open (R-MON-2, R-MON-6). Looked up in the
- * database itself: the gateway may have stopped, or lost its way there. */
+/**
+ * No rule of the books is broken, and no call has left its hold open (R-MON-2, R-MON-6). Looked up
+ * in the database itself: the gateway may have stopped, or lost its way there.
+ */
 async function expectCleanBooks(url: string): Promise<void> {
   const pool = new Pool({ connectionString: url, max: 2 });
   try {

@@ -1,4 +1,7 @@
-/** Once per test run: a folder for temporary files, a PostgreSQL server, and in it a template database with every migration applied. */
+/**
+ * Once per test run: a folder for temporary files, a PostgreSQL server, and in it a template
+ * database with every migration applied.
+ */
 import { execFile } from "node:child_process";
 import {
   chmodSync,
@@ -48,7 +51,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   try {
     const template = await createDatabase(adminUrl, "template1");
     const database = await openDatabase(withDatabase(adminUrl, template));
-    // Else every gateway makes them when it starts, which takes PostgreSQL longer than the rest of the start.
+    // Else every gateway makes them when it starts, which takes PostgreSQL longer than the rest of
+    // the start.
     await ensurePartitions(database.pool, billingPartitions);
     await database.pool.query("select ledger_guard_partitions()");
     // A template must have no connections while it is copied.
@@ -64,7 +68,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   }
 }
 
-/** Makes a folder for what this run keeps; in memory, it has the temporary files of every test too. */
+/**
+ * Makes a folder for what this run keeps; in memory, it has the temporary files of every test too.
+ */
 async function makeFolder(): Promise<string> {
   const isInMemory = process.env["TMPDIR"] === undefined && hasMemory();
   const parent = isInMemory ? memoryFolder : tmpdir();
@@ -90,8 +96,9 @@ const tmpfs = 0x0102_1994;
 const memoryNeeded = { files: 2 * 1024 ** 3, all: 4 * 1024 ** 3 };
 
 /**
- * Whether temporary files can be kept in memory. ext4 makes each file only after it has passed over every inode that was
- * deleted in the last minutes: behind some dropped databases, a new one takes 300 to 600 ms of CPU, and 20 ms in memory.
+ * Whether temporary files can be kept in memory. ext4 makes each file only after it has passed over
+ * every inode that was deleted in the last minutes: behind some dropped databases, a new one takes
+ * 300 to 600 ms of CPU, and 20 ms in memory.
  */
 function hasMemory(): boolean {
   try {

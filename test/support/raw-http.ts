@@ -57,7 +57,9 @@ export function send(
   });
 }
 
-/** Sends these very bytes and resolves with the first reply; for requests that no client would make. */
+/**
+ * Sends these very bytes and resolves with the first reply; for requests that no client would make.
+ */
 export function sendBytes(url: string, bytes: string | Uint8Array): Promise<RawReply> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

@@ -1,4 +1,7 @@
-/** A PostgreSQL primary with a synchronous standby, which can die, freeze, and be followed by the other. */
+/**
+ * A PostgreSQL primary with a synchronous standby, which can die, freeze, and be followed by the
+ * other.
+ */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,7 @@
-/** A gateway in front of one strict vendor of each style, known under two names: one whose work is aborted when
- * a client leaves, and one whose replies are drained. */
+/**
+ * A gateway in front of one strict vendor of each style, known under two names: one whose work is
+ * aborted when a client leaves, and one whose replies are drained.
+ */
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { strictChat } from "./upstream/chat-strict.ts";

@@ -67,7 +67,10 @@ const vendors: readonly Vendor[] = [
   },
 ];
 
-/** Starts both in this process: on the server of `DATABASE_URL`, else on an embedded one in `folder`. */
+/**
+ * Starts both in this process: on the server of `DATABASE_URL`, else on an embedded one in
+ * `folder`.
+ */
 export async function startAgentGateway(folder: string): Promise<AgentGateway> {
   const database = await openOwnDatabase(folder);
   const upstreams = new Map<Model["vendor"], Upstream>();

@@ -64,8 +64,9 @@ async function askReasoning(trial: Trial): Promise<string | undefined> {
 }
 
 /**
- * The agent must go on after its conversation was replaced by a summary of the model, or by the vendor's own item: the
- * model gets what takes the conversation's place, and what is done is not done again.
+ * The agent must go on after its conversation was replaced by a summary of the model, or by the
+ * vendor's own item: the model gets what takes the conversation's place, and what is done is not
+ * done again.
  */
 async function askCompaction(trial: Trial): Promise<string | undefined> {
   const { agent, gateway, setup } = trial;

@@ -1,12 +1,16 @@
 /** The comments of the contract, which the descriptors of `gen/` do not have. */
 import type { FileDescriptorProto } from "@bufbuild/protobuf/wkt";
 
-/** The numbers in a location's path: of messages, services, and of fields and methods inside them. */
+/**
+ * The numbers in a location's path: of messages, services, and of fields and methods inside them.
+ */
 const messagePath = 4;
 const servicePath = 6;
 const memberPath = 2;
 
-/** Comments by the full names of the RPC, message or field that they are about, each as one line. */
+/**
+ * Comments by the full names of the RPC, message or field that they are about, each as one line.
+ */
 export type Comments = ReadonlyMap<string, string>;
 
 /** Reads the comments of files with source information. */

@@ -1,4 +1,7 @@
-/** The REST surface as documents, OpenAPI 3.1 and llms.txt, made from the contract and its route options. */
+/**
+ * The REST surface as documents, OpenAPI 3.1 and llms.txt, made from the contract and its route
+ * options.
+ */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Access, access, Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { RestRoute } from "../../src/edge/rest/route-table.ts";
@@ -132,7 +135,10 @@ function isInPath({ route }: RestRoute, name: string): boolean {
   return route.path.includes(`{${name}}`) || route.path.includes(`{${name}=`);
 }
 
-/** Bodies in a wire style, which the contract carries as bytes: their required members, and where they are described. */
+/**
+ * Bodies in a wire style, which the contract carries as bytes: their required members, and where
+ * they are described.
+ */
 const styleBodies: ReadonlyMap<string, { readonly required: string[]; readonly docs: string }> =
   new Map([
     [

@@ -1,6 +1,7 @@
 /**
- * Writes `gen/openapi.json` and `gen/llms.txt` from the contract: its route options, rules and comments. Part of
- * `npm run generate`, after `buf generate`. The first argument is the folder, by default `gen`.
+ * Writes `gen/openapi.json` and `gen/llms.txt` from the contract: its route options, rules and
+ * comments. Part of `npm run generate`, after `buf generate`. The first argument is the folder, by
+ * default `gen`.
  */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";

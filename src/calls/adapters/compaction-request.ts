@@ -28,7 +28,9 @@ export function compactBy(
   return (vendor, signal) => present(vendor.compact).send({ ...call, signal });
 }
 
-/** The user's messages, which a compacted conversation keeps, each complete with its id. As JSON. */
+/**
+ * The user's messages, which a compacted conversation keeps, each complete with its id. As JSON.
+ */
 export function userMessages(body: Uint8Array, callId: string): readonly string[] {
   const items = inputItems(memberOf(asBuffer(body).toString("utf8"), "input"));
   const said = items.filter(({ record }) => record["role"] === "user");

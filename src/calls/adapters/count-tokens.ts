@@ -1,4 +1,7 @@
-/** Counts the tokens of a request: by the model's vendor, else by a public tokenizer, else by an estimate. */
+/**
+ * Counts the tokens of a request: by the model's vendor, else by a public tokenizer, else by an
+ * estimate.
+ */
 import { create } from "@bufbuild/protobuf";
 import {
   type CountTokensRequest,
@@ -28,7 +31,10 @@ import type { Upstream } from "../../routing/upstream.ts";
 import type { VendorReply } from "../../provider/reply.ts";
 import { textSize } from "./body-length.ts";
 
-/** Counts the tokens of a request. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
+/**
+ * Counts the tokens of a request. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or
+ * ACCESS_DENIED
+ */
 export type CountTokens = (
   request: CountTokensRequest,
   context: CallContext,
@@ -125,7 +131,10 @@ async function countByVendor(
   }
 }
 
-/** The checked headers for a vendor. @throws GatewayError INVALID_REQUEST, after which the count is estimated */
+/**
+ * The checked headers for a vendor. @throws GatewayError INVALID_REQUEST, after which the count is
+ * estimated
+ */
 function checkedHeaders(
   { request, style, model, nowMs }: CountContext,
   unknownBetas: VendorConfig["unknownBetas"],
@@ -136,7 +145,10 @@ function checkedHeaders(
   });
 }
 
-/** The checked body for a vendor. @throws GatewayError INVALID_REQUEST, after which the count is estimated */
+/**
+ * The checked body for a vendor. @throws GatewayError INVALID_REQUEST, after which the count is
+ * estimated
+ */
 function guardedBody(
   { body, model, style, nowMs }: CountContext,
   vendorModel: string,
@@ -170,8 +182,10 @@ function countOf(body: Buffer): number | undefined {
   }
 }
 
-/** Counts the text exactly where the model's tokenizer is public, else estimates it by its length. Media are always
- * estimated. */
+/**
+ * Counts the text exactly where the model's tokenizer is public, else estimates it by its length.
+ * Media are always estimated.
+ */
 async function countLocally(
   counter: TokenCounter,
   model: string,
@@ -187,8 +201,8 @@ async function countLocally(
 }
 
 /**
- * Estimates by length. Only short bodies are parsed for it: others count with their JSON, since a parse would stop the
- * event loop for seconds. A free count must not delay other calls (R-LIM-2).
+ * Estimates by length. Only short bodies are parsed for it: others count with their JSON, since a
+ * parse would stop the event loop for seconds. A free count must not delay other calls (R-LIM-2).
  */
 function estimate(body: ReadModelBody): number {
   const isShort = body.bytes.length <= parsedBytesMax;

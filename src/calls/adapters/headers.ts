@@ -15,8 +15,10 @@ export interface WireRequest {
   readonly body: Uint8Array;
 }
 
-/** The headers of a vendor's reply that the customer gets. Its rate limits, organization and cookies concern only the
- * operator. */
+/**
+ * The headers of a vendor's reply that the customer gets. Its rate limits, organization and cookies
+ * concern only the operator.
+ */
 const relayedHeaders: ReadonlySet<string> = new Set([
   "content-type",
   "retry-after",

@@ -1,10 +1,15 @@
-/** Replies of calls that are jobs at their vendors: once sent, they may be running and billed without an answer. */
+/**
+ * Replies of calls that are jobs at their vendors: once sent, they may be running and billed
+ * without an answer.
+ */
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { VendorBody, VendorReply } from "../../provider/reply.ts";
 
-/** The reply of a call that is a job at its vendor (R-ERR-5). Its failures say not to retry: the vendor may run and bill
- * the job without an answer, and a retry would be a second one. */
+/**
+ * The reply of a call that is a job at its vendor (R-ERR-5). Its failures say not to retry: the
+ * vendor may run and bill the job without an answer, and a retry would be a second one.
+ */
 export async function asJob(sent: Promise<VendorReply>): Promise<VendorReply> {
   try {
     const reply = await sent;

@@ -1,6 +1,6 @@
 /**
- * Requests with one JSON body whose vendors speak the caller's form: embeddings, rerank, moderations and legacy
- * completions. Bytes in, bytes out.
+ * Requests with one JSON body whose vendors speak the caller's form: embeddings, rerank,
+ * moderations and legacy completions. Bytes in, bytes out.
  */
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";

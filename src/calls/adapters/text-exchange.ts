@@ -1,6 +1,7 @@
 /**
- * Generates the text of a TEXT task with one vendor. It uses the codecs and refusals of text generation, but has
- * neither a hold nor a call record: the end of the task settles the task's hold and writes the record.
+ * Generates the text of a TEXT task with one vendor. It uses the codecs and refusals of text
+ * generation, but has neither a hold nor a call record: the end of the task settles the task's hold
+ * and writes the record.
  */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { StopReason, type GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
@@ -49,8 +50,10 @@ interface TextExchange<Out extends Chunk> {
   readonly planned: PlannedRoute;
   /** Cancels the exchange. */
   readonly signal: AbortSignal;
-  /** Stops the vendor at once. After a cancel the reply is read on until then, as after a disconnect (R-MON-11).
-   * Default: `signal`, nothing is read on. */
+  /**
+   * Stops the vendor at once. After a cancel the reply is read on until then, as after a disconnect
+   * (R-MON-11). Default: `signal`, nothing is read on.
+   */
   readonly lastSignal?: AbortSignal | undefined;
   /** Called with each piece until the cancel, in order. An exception ends the exchange. */
   readonly take: (out: Out) => void;
@@ -120,7 +123,10 @@ export async function exchangeText<Out extends Chunk>(
 
 const onlyOnce = { attempts: 1, withinMs: 0 };
 
-/** Sends a request to one route, once. @throws GatewayError if the vendor gave no answer for the caller */
+/**
+ * Sends a request to one route, once. @throws GatewayError if the vendor gave no answer for the
+ * caller
+ */
 async function askOnce(
   upstream: Upstream,
   planned: PlannedRoute,
@@ -196,7 +202,10 @@ function wasSent(error: unknown): boolean {
   return failure instanceof HttpFailure && failure.isSent;
 }
 
-/** The cost of a stopped exchange, as for a disconnected client (R-MON-11): the input and the received text. */
+/**
+ * The cost of a stopped exchange, as for a disconnected client (R-MON-11): the input and the
+ * received text.
+ */
 function costSoFar<Out extends Chunk>(
   { stream }: Progress,
   { prepared, request, model, planned, lastSignal }: Asked<Out>,
@@ -367,7 +376,10 @@ export class TextReply {
   }
 }
 
-/** A text that takes more than half of a webhook's size limit is also stored as a file, whose URL always fits. */
+/**
+ * A text that takes more than half of a webhook's size limit is also stored as a file, whose URL
+ * always fits.
+ */
 export function textFiles(text: string): TaskOutcome["files"] {
   const isShort = Buffer.byteLength(JSON.stringify(text)) <= webhookBodyBytesMax / 2;
   return isShort ? [] : [{ bytes: Buffer.from(text), contentType: "text/plain" }];
@@ -421,14 +433,19 @@ const temporary: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   ErrorCode.SERVICE_UNAVAILABLE,
 ]);
 
-/** A vendor's own failures. Another vendor may be tried, as for calls. The same vendor is not tried again: it charges
- * for its work so far, and would charge a second time. */
+/**
+ * A vendor's own failures. Another vendor may be tried, as for calls. The same vendor is not tried
+ * again: it charges for its work so far, and would charge a second time.
+ */
 const vendorFailures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   ErrorCode.UPSTREAM_ERROR,
   ErrorCode.UPSTREAM_TIMEOUT,
 ]);
 
-/** Converts the failure of an exchange without a reply: the request was invalid, or the vendor did not accept it. */
+/**
+ * Converts the failure of an exchange without a reply: the request was invalid, or the vendor did
+ * not accept it.
+ */
 export function openFailure(error: unknown): unknown {
   if (!(error instanceof GatewayError)) return error;
   const { code, message, cause, retryAfterSeconds } = error;

@@ -89,7 +89,10 @@ export function textGeneration(params: JsonObject, model: string): Generation {
   return chatCompletions.decodeRequest(bytes, { platformAliases: false });
 }
 
-/** The system prompt, the conversation, and the prompt with its images as the last message of the user. */
+/**
+ * The system prompt, the conversation, and the prompt with its images as the last message of the
+ * user.
+ */
 function messagesOf({
   systemPrompt,
   messages,

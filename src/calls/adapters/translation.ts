@@ -18,7 +18,10 @@ export function vendorDialect(dialect: Dialect | undefined): VendorDialect {
   return found;
 }
 
-/** The decoder of a vendor's replies to a request of another style, with the stop sequences that the vendor does not get. */
+/**
+ * The decoder of a vendor's replies to a request of another style, with the stop sequences that the
+ * vendor does not get.
+ */
 export function replyDecoder(
   { dialect, detachedReadMs }: PlannedRoute,
   { stop }: Pick<Generation, "stop">,
@@ -34,7 +37,10 @@ export function toolRestorer(generation: Generation): ToolRestorer {
   return new ToolRestorer(generation.conversation?.tools ?? []);
 }
 
-/** Refuses a strict request that the vendor's style cannot carry completely (R-TXT-2). @throws GatewayError INVALID_REQUEST */
+/**
+ * Refuses a strict request that the vendor's style cannot carry completely (R-TXT-2). @throws
+ * GatewayError INVALID_REQUEST
+ */
 export function refuseDropped(dropped: readonly string[]): void {
   const [first] = dropped;
   if (first === undefined) return;
@@ -45,13 +51,18 @@ export function refuseDropped(dropped: readonly string[]): void {
   );
 }
 
-/** The caller's name of a member. Clients choose some names, so inherited ones (`constructor`) must not be found. */
+/**
+ * The caller's name of a member. Clients choose some names, so inherited ones (`constructor`) must
+ * not be found.
+ */
 export function memberNameOf(memberNames: Readonly<Record<string, string>>, name: string): string {
   return (Object.hasOwn(memberNames, name) ? memberNames[name] : undefined) ?? name;
 }
 
-/** Converts an error of the vendor's codec, which names the invalid member as the contract does, to the caller's name.
- * The message includes the name, because not every style has a `param`. */
+/**
+ * Converts an error of the vendor's codec, which names the invalid member as the contract does, to
+ * the caller's name. The message includes the name, because not every style has a `param`.
+ */
 export function withMemberName(
   memberNames: Readonly<Record<string, string>>,
   error: unknown,
@@ -69,7 +80,10 @@ export function withMemberName(
   });
 }
 
-/** Converts a vendor's refusal in another style than the caller's, with its status and message (R-ERR-4). */
+/**
+ * Converts a vendor's refusal in another style than the caller's, with its status and message
+ * (R-ERR-4).
+ */
 export function toVendorError(
   { status, body, error }: VendorRefusal,
   dialect: Dialect | undefined,

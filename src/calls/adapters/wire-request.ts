@@ -86,7 +86,9 @@ export interface WireOptions {
   readonly state: CallState;
 }
 
-/** Members of the responses style that the gateway implements itself: dropping them loses nothing. */
+/**
+ * Members of the responses style that the gateway implements itself: dropping them loses nothing.
+ */
 const gatewayMembers: ReadonlySet<string> = new Set(["store", "metadata", "previous_response_id"]);
 
 /** The body to send, and facts of the body that the client sent. */

@@ -1,4 +1,7 @@
-/** The caller's side of a call: bytes in a wire style, the contract's own messages, or a vendor's native form. */
+/**
+ * The caller's side of a call: bytes in a wire style, the contract's own messages, or a vendor's
+ * native form.
+ */
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/cost.ts";
@@ -88,7 +91,10 @@ export interface ReplyStream<Out> {
   readonly isCutShort?: boolean;
 }
 
-/** Writes what a call costs into its reply, for a caller that asked for it (R-TXT-12). Costs are decimal numbers of USD. */
+/**
+ * Writes what a call costs into its reply, for a caller that asked for it (R-TXT-12). Costs are
+ * decimal numbers of USD.
+ */
 export interface CostWriter<Out> {
   /** A complete reply with its cost. */
   whole(body: Out, cost: string): Out;
@@ -161,13 +167,16 @@ export function isEventType(headers: VendorReply["headers"]): boolean {
   return (headers["content-type"] ?? "").startsWith("text/event-stream");
 }
 
-/** A request that has been read: it is encoded for vendors, and their replies are converted for the caller. */
+/**
+ * A request that has been read: it is encoded for vendors, and their replies are converted for the
+ * caller.
+ */
 export abstract class ReadRequest<Out extends Chunk> {
   abstract readonly text: RequestSummary;
 
   /**
-   * Whether the request names something that its vendor stores or fetches, so that its input has any length up to the model's
-   * context. Default true.
+   * Whether the request names something that its vendor stores or fetches, so that its input has
+   * any length up to the model's context. Default true.
    */
   get refersToStored(): boolean {
     return true;
@@ -185,8 +194,10 @@ export abstract class ReadRequest<Out extends Chunk> {
   readonly operation: OperationName | undefined = undefined;
   /** The query to pass on, without its question mark. */
   readonly query: string = "";
-  /** Whether every request of the style must name an output limit. The limit then says nothing about the expected
-   * length. Default false. */
+  /**
+   * Whether every request of the style must name an output limit. The limit then says nothing about
+   * the expected length. Default false.
+   */
   readonly isLimitRequired: boolean = false;
   /**
    * Whether the vendor completes and bills the reply even if the client disconnects. The reply is
@@ -239,8 +250,10 @@ export abstract class ReadRequest<Out extends Chunk> {
   /** Whether {@link whole} also reads a complete reply that came as events. Default false. */
   readonly readsWholeEvents: boolean = false;
 
-  /** Whether the reply was written anew although its vendor speaks the caller's style: it came whole and a stream was
-   * requested, or the other way round. Default false. */
+  /**
+   * Whether the reply was written anew although its vendor speaks the caller's style: it came whole
+   * and a stream was requested, or the other way round. Default false.
+   */
   readonly isRewritten: boolean = false;
 
   /** Reads a complete reply. @throws UnreadableReplyError */
@@ -254,7 +267,8 @@ export abstract class ReadRequest<Out extends Chunk> {
   abstract stream(planned: PlannedRoute, reply: VendorReply, price?: PriceConfig): ReplyStream<Out>;
 
   /**
-   * Bytes of text that an event adds to a streamed reply, before the stream reads it. Rather too many than too few.
+   * Bytes of text that an event adds to a streamed reply, before the stream reads it. Rather too
+   * many than too few.
    *
    * @param event complete, as the vendor sent it
    */
@@ -267,7 +281,10 @@ export abstract class ReadRequest<Out extends Chunk> {
   /** The headers for the caller, by lower-case name. */
   abstract headers(reply: ReplyHead): Record<string, string>;
 
-  /** Converts a vendor's refusal of the request as invalid: a body to pass on, or the error to report. */
+  /**
+   * Converts a vendor's refusal of the request as invalid: a body to pass on, or the error to
+   * report.
+   */
   abstract refusal(refused: VendorRefusal, planned: PlannedRoute): Out | GatewayError;
 
   /**

@@ -1,4 +1,6 @@
-/** Admits a call (see ../admission.ts) and reads its request, as far as billing and routing need it. */
+/**
+ * Admits a call (see ../admission.ts) and reads its request, as far as billing and routing need it.
+ */
 import type { ModelConfig } from "../../config/config.ts";
 import type { CallAdapter, Chunk, ReadRequest } from "./adapter.ts";
 import { Call } from "./call.ts";

@@ -11,8 +11,10 @@ const endingWords = new Map(
   CallEndingSchema.values.map((value) => [value.number, value.localName.toLowerCase()]),
 );
 
-/** Writes the log line of an ended call, and counts it in the metrics. @param isWithheld whether a part of its reply was
- * not delivered, because it could not be paid for. Default false */
+/**
+ * Writes the log line of an ended call, and counts it in the metrics. @param isWithheld whether a
+ * part of its reply was not delivered, because it could not be paid for. Default false
+ */
 export function reportCall(
   call: Call,
   { log, metrics }: { log: Logger; metrics: Metrics },
@@ -21,7 +23,8 @@ export function reportCall(
   const ending = endingWords.get(call.ending) ?? "";
   const { usage, model, vendor } = call;
   log.info(logFields(call, ending), "call");
-  // Without a hold the client may have invented the model's name: it must not become a metric label.
+  // Without a hold the client may have invented the model's name: it must not become a metric
+  // label.
   if (call.heldNanos === undefined) return;
   metrics.callDuration.observe({ model, vendor, ending }, call.durationMs / 1000);
   metrics.overhead.observe(call.overheadMs / 1000);

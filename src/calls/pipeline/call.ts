@@ -17,7 +17,9 @@ export interface CallStart {
   readonly requestId: string;
   readonly accountId: string;
   readonly keyId: string;
-  /** The account's discount in hundredths of a percent, 0 to 10,000: the same from hold to charge. */
+  /**
+   * The account's discount in hundredths of a percent, 0 to 10,000: the same from hold to charge.
+   */
   readonly discountBp: number;
   /** The key's total spend limit, in nano-USD. Default: no limit. */
   readonly keyLimitNanos?: bigint | undefined;
@@ -60,7 +62,10 @@ export class Call implements CallFacts {
   /** The price of the service tier that it is charged by. Absent for the price of the call. */
   tierPrice: PriceConfig | undefined;
   upstreamRequestId = "";
-  /** Request members that the vendor's style could not carry, and reply members that the caller's could not. */
+  /**
+   * Request members that the vendor's style could not carry, and reply members that the caller's
+   * could not.
+   */
   dropped: readonly string[] = [];
 
   readonly #startMs = performance.now();
@@ -142,7 +147,9 @@ export class Call implements CallFacts {
     if (this.status === 0) this.status = error.status;
   }
 
-  /** Records that a reply that was delivered is charged only in part, because no more could be held. */
+  /**
+   * Records that a reply that was delivered is charged only in part, because no more could be held.
+   */
   endClamped(error: GatewayError): void {
     if (this.ending === CallEnding.COMPLETED) this.ending = CallEnding.UNSPECIFIED;
     this.end(CallEnding.OUT_OF_BALANCE, error);
@@ -178,7 +185,10 @@ export class Call implements CallFacts {
     return this.#answeredMs === 0 ? 0 : performance.now() - this.#answeredMs;
   }
 
-  /** Milliseconds spent in the gateway: before the last attempt, and between the first content's arrival and sending. */
+  /**
+   * Milliseconds spent in the gateway: before the last attempt, and between the first content's
+   * arrival and sending.
+   */
   get overheadMs(): number {
     if (this.#attemptMs === 0) return this.durationMs;
     const after = this.#relayedMs === 0 ? 0 : this.#relayedMs - this.#answeredMs;

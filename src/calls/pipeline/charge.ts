@@ -1,6 +1,6 @@
 /**
- * Charges a call: its usage, by the vendor's figures or the gateway's, and its cost (R-MON-8). Runs while a reply is
- * delivered and at its end.
+ * Charges a call: its usage, by the vendor's figures or the gateway's, and its cost (R-MON-8). Runs
+ * while a reply is delivered and at its end.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -81,11 +81,12 @@ interface ChargeOptions {
 const noOptions: ChargeOptions = {};
 
 /**
- * Updates usage and cost of a call to what it consumed so far; may be repeated while it runs. The vendor's cost is set
- * even where the customer is not charged.
+ * Updates usage and cost of a call to what it consumed so far; may be repeated while it runs. The
+ * vendor's cost is set even where the customer is not charged.
  *
- * @param options `estimated`: the gateway's own figures; default: the size of the request. `isInputOwed`: see
- * {@link Delivered}; `isCautious`: see {@link EstimateOptions}; both are false by default
+ * @param options `estimated`: the gateway's own figures; default: the size of the request.
+ * `isInputOwed`: see {@link Delivered}; `isCautious`: see {@link EstimateOptions}; both are false
+ * by default
  */
 export function chargeToDate<Out extends Chunk>(
   chargeable: Chargeable<Out>,
@@ -219,7 +220,8 @@ function plausiblePart<Out extends Chunk>(
 ): { readonly usage: Usage; readonly units: UnitUsage | undefined } | undefined {
   const { plan, request, model, planned, first, reply } = chargeable;
   const { usage, units } = chargeable.call;
-  // Nearly every call costs less than its hold. A route that ignores limits is held for more than the request allows.
+  // Nearly every call costs less than its hold. A route that ignores limits is held for more than
+  // the request allows.
   const isHoldOfRequest = plan.maxTokens <= (limitTokensOf(request) ?? plan.maxTokens);
   if (usage === undefined || (isHoldOfRequest && costNanos <= plan.maxNanos)) return undefined;
   const { units: held, maxImages = held?.images } = request.text;

@@ -16,7 +16,10 @@ export class Connection {
   dropped: readonly string[] = [];
   /** The route of the last attempt; undefined if none was made. */
   asked: PlannedRoute | undefined;
-  /** A stream of which nothing was delivered yet: what a client that disconnects then is charged for. */
+  /**
+   * A stream of which nothing was delivered yet: what a client that disconnects then is charged
+   * for.
+   */
   unfinished: object | undefined;
   #open: OpenReply | undefined;
   #isSent = false;
@@ -30,7 +33,10 @@ export class Connection {
     return this.#open?.destination;
   }
 
-  /** Whether a vendor received the whole request and did not refuse it: it then reads the input, and charges for it. */
+  /**
+   * Whether a vendor received the whole request and did not refuse it: it then reads the input, and
+   * charges for it.
+   */
   get isAccepted(): boolean {
     return this.#open === undefined ? this.#isSent : this.#open.refusal === undefined;
   }
@@ -52,8 +58,10 @@ export class Connection {
     this.#isSent = failure instanceof HttpFailure && failure.isSent;
   }
 
-  /** Releases the vendor's slot, and stops a vendor whose reply has not ended. @param usage what the vendor reported;
-   * default: not known */
+  /**
+   * Releases the vendor's slot, and stops a vendor whose reply has not ended. @param usage what the
+   * vendor reported; default: not known
+   */
   close(usage?: Usage): void {
     this.client.end();
     if (this.#open === undefined) return;

@@ -1,4 +1,6 @@
-/** The context of every phase of a call: the caller, and the parts of the gateway that calls share. */
+/**
+ * The context of every phase of a call: the caller, and the parts of the gateway that calls share.
+ */
 import type { Logger } from "pino";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { Pricing } from "../../billing/prices/pricing.ts";

@@ -1,4 +1,7 @@
-/** Reports the charge of a call in its reply (R-TXT-12). The reported amount is the one that is settled. */
+/**
+ * Reports the charge of a call in its reply (R-TXT-12). The reported amount is the one that is
+ * settled.
+ */
 import { formatUsd } from "../../core/money.ts";
 import type { Chunk, CostWriter } from "./adapter.ts";
 import { chargeAtEnd } from "./charge.ts";

@@ -29,20 +29,29 @@ export async function coverReply<Out extends Chunk>(
   throw error;
 }
 
-/** Whether the key's spend limit or budgets bind a call: its charge must then stay within its hold. The ledger itself
- * keeps a charge within the account's balance. So must what is only estimated because the client disconnected. */
+/**
+ * Whether the key's spend limit or budgets bind a call: its charge must then stay within its hold.
+ * The ledger itself keeps a charge within the account's balance. So must what is only estimated
+ * because the client disconnected.
+ */
 export function isLimited({ isBudgeted, start, ending, usageSource }: Call): boolean {
   const isGuessed = ending === CallEnding.CLIENT_GONE && usageSource === UsageSource.ESTIMATED;
   return isBudgeted || start.keyLimitNanos !== undefined || isGuessed;
 }
 
-/** Grows the hold of a client that disconnected to the charge: hidden reasoning is in the vendor's report only. */
+/**
+ * Grows the hold of a client that disconnected to the charge: hidden reasoning is in the vendor's
+ * report only.
+ */
 export async function growToCharge<Out extends Chunk>(held: Held<Out>): Promise<void> {
   const { costNanos, heldNanos = 0n } = held.call;
   if (costNanos > heldNanos) await growInTime(held, costNanos);
 }
 
-/** Keeps a charge within what can be held for it: the hold grows, and what it still does not cover is not charged. */
+/**
+ * Keeps a charge within what can be held for it: the hold grows, and what it still does not cover
+ * is not charged.
+ */
 export async function clampToHold<Out extends Chunk>(held: Held<Out>): Promise<void> {
   const { call, deps } = held;
   const { usage, costNanos, units, discountBp, tierPrice: price = held.price } = call;

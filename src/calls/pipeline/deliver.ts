@@ -1,4 +1,6 @@
-/** Delivers a reply to its caller: relayed or translated, metered, and monitored against its hold. */
+/**
+ * Delivers a reply to its caller: relayed or translated, metered, and monitored against its hold.
+ */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { stateWaitMs } from "../../core/limits.ts";
 import { withTimeout } from "../../core/async.ts";
@@ -129,7 +131,10 @@ function sendWhole<Out extends Chunk>(
   delivery.isDone = true;
 }
 
-/** Covers a complete reply that may cost more than is held before it is sent; the hold covers any other (R-MON-12). */
+/**
+ * Covers a complete reply that may cost more than is held before it is sent; the hold covers any
+ * other (R-MON-12).
+ */
 async function cover<Out extends Chunk>(opened: Opened<Out>, delivery: Delivery): Promise<void> {
   chargeToDate(opened);
   delivery.isWithheld = true;
@@ -216,7 +221,10 @@ function send<Out extends Chunk>(sink: Sink<Out>, out: Out): Promise<void> | und
   return out.length === 0 ? undefined : sink.chunk(out);
 }
 
-/** Whether the client has the whole reply now. A stopped vendor has stored nothing that a request could refer to. */
+/**
+ * Whether the client has the whole reply now. A stopped vendor has stored nothing that a request
+ * could refer to.
+ */
 function isLast<Out extends Chunk>(
   { planned, request }: Opened<Out>,
   reply: StreamReply<Out>,

@@ -1,6 +1,6 @@
 /**
- * Decides what a client's disconnect means for the vendor's reply and for the charge (R-TXT-9, R-MON-11). No other file
- * decides this.
+ * Decides what a client's disconnect means for the vendor's reply and for the charge (R-TXT-9,
+ * R-MON-11). No other file decides this.
  *
  * | when the client disconnects | the vendor | charged |
  * |---|---|---|
@@ -8,9 +8,10 @@
  * | after that, before content | is stopped; a text that is not streamed is read for the grace period; read to its end with `drain` or a reasoning model | the input, estimated; or what it reports |
  * | after the first content | is read for the grace period; to its end with `drain` or a reasoning model | what it reports; else the input and the received text, estimated |
  *
- * `on_disconnect: abort` stops the vendor at once: what it does not report is estimated. A process reads at most
- * {@link detachedRepliesMax} replies after their clients disconnected; further vendors are stopped. When the gateway
- * stops, it stops the vendors, and the call ends as `gateway_stopped`.
+ * `on_disconnect: abort` stops the vendor at once: what it does not report is estimated. A process
+ * reads at most {@link detachedRepliesMax} replies after their clients disconnected; further
+ * vendors are stopped. When the gateway stops, it stops the vendors, and the call ends as
+ * `gateway_stopped`.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CancelSource, type CancelSignal } from "../../core/cancel-signal.ts";
@@ -28,10 +29,15 @@ export interface DisconnectHandlerOptions {
   readonly call: Call;
 }
 
-/** Handles the disconnect of one call's client: stops the vendor or detaches its reply, and names the ending. */
+/**
+ * Handles the disconnect of one call's client: stops the vendor or detaches its reply, and names
+ * the ending.
+ */
 export class DisconnectHandler {
   readonly #options: DisconnectHandlerOptions;
-  /** Stops the vendor; separate from the client's signal, so that the reply can outlive the client. */
+  /**
+   * Stops the vendor; separate from the client's signal, so that the reply can outlive the client.
+   */
   #vendor: AttemptSignal | undefined;
   #detachedReadMs = 0;
   #isWholeText = false;
@@ -100,9 +106,13 @@ export class DisconnectHandler {
     else call.endFailed(error);
   }
 
-  /** Names the ending of a call whose delivery did not fail. @param isDone whether the client has the whole reply */
+  /**
+   * Names the ending of a call whose delivery did not fail. @param isDone whether the client has
+   * the whole reply
+   */
   endDelivered(isDone: boolean): void {
-    // The client disconnected between two writes, or did not read while the gateway stopped: nothing was thrown.
+    // The client disconnected between two writes, or did not read while the gateway stopped:
+    // nothing was thrown.
     const unread = this.isStopping ? CallEnding.GATEWAY_STOPPED : CallEnding.CLIENT_GONE;
     this.#options.call.end(isDone ? CallEnding.COMPLETED : unread);
   }

@@ -33,7 +33,10 @@ export interface TooLong {
   readonly inputTokens: number;
   /** The output limit of the request. Undefined if it has none. */
   readonly maxOutputTokens: number | undefined;
-  /** The longest request, with its reply, that any route of the model takes, in tokens. Infinity: not known. */
+  /**
+   * The longest request, with its reply, that any route of the model takes, in tokens. Infinity:
+   * not known.
+   */
   readonly contextTokens: number;
   /** The caller's, whose names the message uses. */
   readonly dialect: Dialect | undefined;

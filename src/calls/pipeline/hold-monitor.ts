@@ -87,8 +87,8 @@ export class HoldMonitor implements Placed {
   /**
    * Call it after each read. It costs one comparison while no decision is due.
    *
-   * @returns `undefined`: read on. Else the hold is used up: read on when this resolves, which is when the ledger has
-   * answered, or after {@link extendWaitMs}
+   * @returns `undefined`: read on. Else the hold is used up: read on when this resolves, which is
+   * when the ledger has answered, or after {@link extendWaitMs}
    */
   onRead(): Promise<void> | undefined {
     if (this.#options.reply.textBytes < this.#checkAtBytes) return undefined;
@@ -96,15 +96,19 @@ export class HoldMonitor implements Placed {
     return this.#requestedMs === undefined ? undefined : this.#waitIfUsedUp();
   }
 
-  /** The most text to read at once, in bytes: what the hold still covers. A vendor may send a long reply in one piece. */
+  /**
+   * The most text to read at once, in bytes: what the hold still covers. A vendor may send a long
+   * reply in one piece.
+   */
   get bytesAhead(): number {
     return Math.max(this.#coveredBytes - this.#options.reply.textBytes, 0);
   }
 
   /**
-   * Has the event that waits read once the hold covers its text: it grows, or the reply ends without the event. Resolves
-   * when that is decided, which is when the ledger has answered. An event that is not long waits for {@link extendWaitMs}
-   * at most, as {@link onRead} does: in an outage, streams go on.
+   * Has the event that waits read once the hold covers its text: it grows, or the reply ends
+   * without the event. Resolves when that is decided, which is when the ledger has answered. An
+   * event that is not long waits for {@link extendWaitMs} at most, as {@link onRead} does: in an
+   * outage, streams go on.
    */
   async coverEvent(): Promise<void> {
     const { reply } = this.#options;
@@ -129,7 +133,10 @@ export class HoldMonitor implements Placed {
     reply.allowEvent();
   }
 
-  /** Sends a due checkpoint, and ends a stream whose ledger is silent. @param nowMs on the clock of `performance.now()` */
+  /**
+   * Sends a due checkpoint, and ends a stream whose ledger is silent. @param nowMs on the clock of
+   * `performance.now()`
+   */
   check(nowMs: number): void {
     this.#nowMs = nowMs;
     if (this.#growth.canRunOut) this.#onText();
@@ -215,7 +222,10 @@ export class HoldMonitor implements Placed {
     this.#wake();
   }
 
-  /** Stops a reply whose hold is used up. Output beyond the hold is not charged: no balance covers it. */
+  /**
+   * Stops a reply whose hold is used up. Output beyond the hold is not charged: no balance covers
+   * it.
+   */
   #stop(): void {
     const { call, reply, costOf } = this.#options;
     if (reply.isOver && reply.unreadEventBytes === 0) return;
@@ -262,7 +272,10 @@ function newWait() {
   return wait;
 }
 
-/** The monitors of all streams of a process. One timer serves them, and runs only while there are any. */
+/**
+ * The monitors of all streams of a process. One timer serves them, and runs only while there are
+ * any.
+ */
 export class MonitoredStreams {
   readonly #monitors = new ShortLivedSet<HoldMonitor>();
   #timer: NodeJS.Timeout | undefined;
@@ -287,7 +300,8 @@ export class MonitoredStreams {
 }
 
 /**
- * Reduces the output tokens of a usage until it costs at most `nanos`. Input tokens are never reduced.
+ * Reduces the output tokens of a usage until it costs at most `nanos`. Input tokens are never
+ * reduced.
  *
  * @param cost computes the cost of a usage; must not decrease with more tokens
  */

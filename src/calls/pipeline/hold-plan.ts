@@ -1,6 +1,6 @@
 /**
- * Decides how much a call holds, when its hold grows, and when its reply stops (R-MON-5, R-MON-12). Pure: without ledger and
- * clock. All amounts are nano-USD.
+ * Decides how much a call holds, when its hold grows, and when its reply stops (R-MON-5, R-MON-12).
+ * Pure: without ledger and clock. All amounts are nano-USD.
  */
 import { estimateTokens } from "../../tokens/estimate.ts";
 
@@ -39,7 +39,10 @@ interface HoldLimits {
   readonly priceOf: (outputTokens: number) => bigint;
 }
 
-/** The minimum of a step and of the slack, in tokens: smaller steps would send an extend request for each word. */
+/**
+ * The minimum of a step and of the slack, in tokens: smaller steps would send an extend request for
+ * each word.
+ */
 const stepTokensMin = 64;
 
 /** The maximum of a step beyond the output limit, in tokens. */
@@ -71,12 +74,14 @@ const restDivisor = 16n;
 /**
  * Decides for one call when its hold grows and when its reply stops.
  *
- * Below `maxNanos` it extends when half a step is left, so that the answer arrives before the hold is used up. Where only
- * a part is granted it extends again each time half of the rest is used: other calls may release money meanwhile. It
- * stops when the hold is used up and the ledger granted nothing more, but never while an answer is pending.
+ * Below `maxNanos` it extends when half a step is left, so that the answer arrives before the hold
+ * is used up. Where only a part is granted it extends again each time half of the rest is used:
+ * other calls may release money meanwhile. It stops when the hold is used up and the ledger granted
+ * nothing more, but never while an answer is pending.
  *
- * A reply that seems to exceed `maxNanos` comes from a vendor that ignores the limit, or has long words. The hold then
- * grows with it. Where it cannot, the reply stops once the slack is used up too.
+ * A reply that seems to exceed `maxNanos` comes from a vendor that ignores the limit, or has long
+ * words. The hold then grows with it. Where it cannot, the reply stops once the slack is used up
+ * too.
  */
 export class HoldGrowth {
   readonly #plan: HoldPlan;
@@ -135,7 +140,10 @@ export class HoldGrowth {
     return isWithinLimit && requested > maxNanos ? maxNanos : requested;
   }
 
-  /** Applies the ledger's answer. @param requestedNanos the amount that {@link requestExtension} returned */
+  /**
+   * Applies the ledger's answer. @param requestedNanos the amount that {@link requestExtension}
+   * returned
+   */
   extended(requestedNanos: bigint, heldNanos: bigint, costNanos: bigint): void {
     this.#isExtending = false;
     if (heldNanos > this.#heldNanos) this.#heldNanos = heldNanos;
@@ -155,8 +163,10 @@ export class HoldGrowth {
     return this.#tokensFor(this.#heldNanos - costNanos + (this.#isFull ? slackNanos : 0n));
   }
 
-  /** The number of further output tokens until the next decision, or until the hold is used up while an answer is
-   * pending; Infinity: never. */
+  /**
+   * The number of further output tokens until the next decision, or until the hold is used up while
+   * an answer is pending; Infinity: never.
+   */
   tokensAhead(costNanos: bigint): number {
     if (!this.canRunOut) return Number.POSITIVE_INFINITY;
     if (this.#isExhausted || this.#isExtending) return this.tokensCovered(costNanos);

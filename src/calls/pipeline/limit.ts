@@ -1,4 +1,7 @@
-/** Holds a call to its limits of requests, tokens and concurrency (R-LIM-1), and writes the headers that report them. */
+/**
+ * Holds a call to its limits of requests, tokens and concurrency (R-LIM-1), and writes the headers
+ * that report them.
+ */
 import type { LimitDefaults, RateLimits } from "../../config/config.ts";
 import type { KeyCaller } from "../../core/caller.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -11,8 +14,10 @@ import type { Quoted } from "./quote.ts";
 
 /** The verdict of a call's limits. */
 export interface Limiting {
-  /** Whether it must be known before money is held. Far below the limits it need not: a call that is refused all the same
-   * gives its hold back. */
+  /**
+   * Whether it must be known before money is held. Far below the limits it need not: a call that is
+   * refused all the same gives its hold back.
+   */
   readonly isFirst: boolean;
   /** Rejects if the call is refused. */
   readonly admitted: Promise<void>;
@@ -58,7 +63,10 @@ function obey<Out extends Chunk>(
   call.limitHeaders = ticketHeaders(verdict, deps.clock);
 }
 
-/** Ends a call towards its limits: gives back the tokens that it has not used. Harmless for a call without limits. */
+/**
+ * Ends a call towards its limits: gives back the tokens that it has not used. Harmless for a call
+ * without limits.
+ */
 export function endLimits(
   { limiting, usage, start }: Call,
   { limiter, limitQueues }: Pick<PipelineDeps, "limiter" | "limitQueues">,
@@ -105,7 +113,10 @@ const owners = {
 
 const units = { requests: "requests per minute", tokens: "tokens per minute" } as const;
 
-/** 429 for a refused request: it names the limit, and says when to come back. @param tokens what the request may use */
+/**
+ * 429 for a refused request: it names the limit, and says when to come back. @param tokens what the
+ * request may use
+ */
 function rateLimited(refusal: LimitRefusal, tokens: number, clock: Clock): GatewayError {
   const { subject, reason, retryMs } = refusal;
   const most = limitOf(subject.limits, reason) ?? 0;

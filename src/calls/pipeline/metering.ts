@@ -33,8 +33,10 @@ export interface Delivered {
   readonly units?: UnitUsage | undefined;
   /** Price of the call. Absent if unknown because only tokens are metered. */
   readonly price?: PriceConfig;
-  /** Whether the input is charged even without content, because the vendor reads it for a client that disconnected
-   * (R-MON-11). Default false. */
+  /**
+   * Whether the input is charged even without content, because the vendor reads it for a client
+   * that disconnected (R-MON-11). Default false.
+   */
   readonly isInputOwed?: boolean;
   /**
    * Whether the request asks for text: some requests only warm the vendor's prompt cache. Default
@@ -119,9 +121,10 @@ function estimateDelivered(bytes: number, stopped: StoppedText | undefined): num
 }
 
 /**
- * Estimates the tokens of a text whose vendor was stopped by a disconnect. Whoever disconnects keeps the vendor from
- * counting, so a cautious estimate is rather too high: each piece has at least one token, and long pieces have several. It
- * stays within the limit of the request, for some tokens have many more bytes than are assumed.
+ * Estimates the tokens of a text whose vendor was stopped by a disconnect. Whoever disconnects
+ * keeps the vendor from counting, so a cautious estimate is rather too high: each piece has at
+ * least one token, and long pieces have several. It stays within the limit of the request, for some
+ * tokens have many more bytes than are assumed.
  */
 export function estimateStopped(
   bytes: number,
@@ -180,7 +183,10 @@ function hasFeatures(usage: Usage): boolean {
   );
 }
 
-/** Whether a reply without text has what its vendor bills: results of tools, a written cache, audio, or images. */
+/**
+ * Whether a reply without text has what its vendor bills: results of tools, a written cache, audio,
+ * or images.
+ */
 function hasResults(usage: Usage, units: UnitUsage | undefined): boolean {
   const { cacheWriteTokens, audioOutputTokens, imageOutputTokens } = usage;
   const counts = [cacheWriteTokens, audioOutputTokens, imageOutputTokens, usage.audioInputTokens];

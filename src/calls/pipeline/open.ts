@@ -1,4 +1,6 @@
-/** Makes the attempts of a call until one vendor answers with content, and records every attempt. */
+/**
+ * Makes the attempts of a call until one vendor answers with content, and records every attempt.
+ */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig, RetryConfig } from "../../config/config.ts";
@@ -47,7 +49,10 @@ interface Opening<Out extends Chunk> {
   readonly silence: Silence | undefined;
 }
 
-/** A usable answer. With a `failure`, its vendor failed before the first content: it is used only if no other follows. */
+/**
+ * A usable answer. With a `failure`, its vendor failed before the first content: it is used only if
+ * no other follows.
+ */
 interface Answered<Out extends Chunk> {
   readonly opened: Opened<Out>;
   readonly answer: OpenReply;
@@ -150,7 +155,10 @@ async function tryOnce<Out extends Chunk>(
   }
 }
 
-/** The request for a destination. @throws GatewayError INVALID_REQUEST if its style cannot carry the request */
+/**
+ * The request for a destination. @throws GatewayError INVALID_REQUEST if its style cannot carry the
+ * request
+ */
 function requestFor<Out extends Chunk>(
   { held, connection, silence }: Opening<Out>,
   { planned, route }: Destination,
@@ -233,8 +241,8 @@ async function readAnswer<Out extends Chunk>(
   const reply: Reply<Out> = { kind: "stream", stream };
   const opened: Opened<Out> = { ...held, model, price, planned, answer, reply };
   connection.unfinished = opened;
-  // Without an alternative the client gets the first event at once. A model that reasons is silent after it: from there
-  // on the client gets keep-alives.
+  // Without an alternative the client gets the first event at once. A model that reasons is silent
+  // after it: from there on the client gets keep-alives.
   const endsAtEvent = model.isReasoning === true || !hasAlternatives;
   if (silence !== undefined && !connection.client.isDetached) {
     await stream.readToContent(endsAtEvent, () => silence.restart());
@@ -274,7 +282,9 @@ function modelOf<Out extends Chunk>({ model }: Held<Out>, { fallback }: PlannedR
 
 const onlyOnce: RetryConfig = { attempts: 1, withinMs: 0 };
 
-/** The routes of the model, then of each fallback model, each with its model's rules for retries. */
+/**
+ * The routes of the model, then of each fallback model, each with its model's rules for retries.
+ */
 function stagesOf<Out extends Chunk>({
   request,
   routes,
@@ -320,8 +330,10 @@ function conversationOf<Out extends Chunk>({ request, call }: Held<Out>): string
   return conversationKey(id, { accountId, keyId, model: request.text.model });
 }
 
-/** Whether silence is timed here. The HTTP client ends a whole reply up to a second late, which matters only if another
- * route may serve the call. */
+/**
+ * Whether silence is timed here. The HTTP client ends a whole reply up to a second late, which
+ * matters only if another route may serve the call.
+ */
 function isSilenceTimed<Out extends Chunk>(
   { request }: Held<Out>,
   hasAlternatives: boolean,

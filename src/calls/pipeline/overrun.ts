@@ -1,10 +1,16 @@
-/** Finds replies that exceed the output limit of their request, from vendors that ignore it (R-MON-12). */
+/**
+ * Finds replies that exceed the output limit of their request, from vendors that ignore it
+ * (R-MON-12).
+ */
 import type { Chunk } from "./adapter.ts";
 import type { Held } from "./hold.ts";
 import type { Opened } from "./open.ts";
 import { limitTokensOf } from "./plausible.ts";
 
-/** Output tokens beyond the limit that do not count as an overrun: some vendors count the tokens that end a reply. */
+/**
+ * Output tokens beyond the limit that do not count as an overrun: some vendors count the tokens
+ * that end a reply.
+ */
 const toleranceTokens = 16;
 
 /** No tokenizer has longer tokens, in bytes of text: o200k_base has one of 128 spaces. */

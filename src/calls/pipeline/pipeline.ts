@@ -1,5 +1,6 @@
 /**
- * The path of every billable call, phase by phase. Each phase takes the result of the previous one and adds to it:
+ * The path of every billable call, phase by phase. Each phase takes the result of the previous one
+ * and adds to it:
  *
  * | phase | decides | file |
  * |---|---|---|
@@ -98,7 +99,10 @@ async function settled<Out extends Chunk>(reached: Reached<Out>, ended: CallEnd)
   }
 }
 
-/** Records a request that was refused before it became a task, as a call. @returns the error to report */
+/**
+ * Records a request that was refused before it became a task, as a call. @returns the error to
+ * report
+ */
 export async function refuse<Out extends Chunk>(
   error: unknown,
   admitted: Admitted<Out>,

@@ -17,11 +17,17 @@ export interface PlausibleFacts {
   readonly inputTokens: number;
   /** Output tokens that the request allows, or that its model can generate if it names no limit. */
   readonly maxTokens: number;
-  /** Whether the request names an output limit, or its maximum is fixed in another way, as for images. */
+  /**
+   * Whether the request names an output limit, or its maximum is fixed in another way, as for
+   * images.
+   */
   readonly isLimited: boolean;
   /** Reasoning that the vendor may count outside the limit: the model's maximum, if it reasons. */
   readonly reasoningTokens: number;
-  /** Input that the vendor may add: for stored conversations, files by reference, and tools that it runs. */
+  /**
+   * Input that the vendor may add: for stored conversations, files by reference, and tools that it
+   * runs.
+   */
   readonly addedInputTokens: number;
   /** Bytes of text that were delivered: no token is shorter. */
   readonly textBytes: number;
@@ -90,8 +96,9 @@ export function isPlausible(usage: Usage, facts: PlausibleFacts): boolean {
 }
 
 /**
- * The part of an implausible usage that is charged: what is held for, or twice that without a limit, and the text that was
- * delivered. It grows with the text, so that a stream ends where its balance does.
+ * The part of an implausible usage that is charged: what is held for, or twice that without a
+ * limit, and the text that was delivered. It grows with the text, so that a stream ends where its
+ * balance does.
  */
 export function chargeablePart(usage: Usage, facts: PlausibleFacts): Usage {
   const factor = facts.isLimited ? 1 : unlimitedFactor;
@@ -130,7 +137,10 @@ type UsageFigures = Pick<Usage, "inputTokens" | "outputTokens"> & {
   readonly seconds?: number | undefined;
 };
 
-/** Reports figures that are not charged: an alarm, the platform's loss, and a line of the log with the figures. */
+/**
+ * Reports figures that are not charged: an alarm, the platform's loss, and a line of the log with
+ * the figures.
+ */
 export function reportImplausible(
   { metrics, log }: { readonly metrics: Metrics; readonly log: Logger },
   { id, vendor, model: vendorModel, usage, lossNanos }: Implausible,

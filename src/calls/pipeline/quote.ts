@@ -62,7 +62,10 @@ export function quote<Out extends Chunk>(
   );
 }
 
-/** Refuses a model that its vendors offer in their own form only. @throws GatewayError INVALID_REQUEST */
+/**
+ * Refuses a model that its vendors offer in their own form only. @throws GatewayError
+ * INVALID_REQUEST
+ */
 function requireSpoken(
   { key }: ModelConfig,
   planned: readonly PlannedRoute[],

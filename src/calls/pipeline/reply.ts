@@ -133,7 +133,10 @@ export class StreamReply<Out extends Chunk> {
     return this.#cut !== undefined && "failure" in this.#cut ? this.#cut.failure : undefined;
   }
 
-  /** Ends the reply as if it had reached its token limit: the vendor is stopped, {@link rest} returns the end. */
+  /**
+   * Ends the reply as if it had reached its token limit: the vendor is stopped, {@link rest}
+   * returns the end.
+   */
   stop(usage: Usage | undefined): void {
     this.#end({ usage });
   }

@@ -1,4 +1,7 @@
-/** Settles every call, however it ended: the final charge, the record and the ledger, then log and metrics. */
+/**
+ * Settles every call, however it ended: the final charge, the record and the ledger, then log and
+ * metrics.
+ */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
 import { average } from "../../routing/targets.ts";
@@ -28,8 +31,8 @@ export interface CallEnd {
 }
 
 /**
- * Charges the delivered usage, releases the rest of the hold and writes the record. A call without a hold is only
- * recorded. Resolves when the settlement is durable.
+ * Charges the delivered usage, releases the rest of the hold and writes the record. A call without
+ * a hold is only recorded. Resolves when the settlement is durable.
  */
 export async function settle<Out extends Chunk>(
   reached: Reached<Out>,
@@ -83,8 +86,10 @@ function isHeld<Out extends Chunk>(reached: Reached<Out>): reached is Reached<Ou
   return reached.plan !== undefined;
 }
 
-/** Sets the vendor's cost of a reply that was not delivered, or not to its end. Where the route has no `cost`, the model's
- * own price is the estimate: the loss is visible in any case. */
+/**
+ * Sets the vendor's cost of a reply that was not delivered, or not to its end. Where the route has
+ * no `cost`, the model's own price is the estimate: the loss is visible in any case.
+ */
 function estimateVendorCost<Out extends Chunk>({
   call,
   price,

@@ -85,7 +85,10 @@ export type PriceComparison = Comparison & {
   readonly asConfigured: readonly RouteConfig[];
 };
 
-/** Compares every model that has a route to compare. Routes to `demo` vendors cost nothing and are left out. */
+/**
+ * Compares every model that has a route to compare. Routes to `demo` vendors cost nothing and are
+ * left out.
+ */
 export function compareModels(config: Config, options: CompareOptions): readonly ModelComparison[] {
   return [...config.models.values()].flatMap((model) => {
     const routes = model.routes

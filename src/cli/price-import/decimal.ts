@@ -26,7 +26,9 @@ export function parseDecimal(text: string): Fraction | "negative" | undefined {
     : { numerator: value, denominator: 10n ** BigInt(-shift) };
 }
 
-/** US dollars for `count` units as nano-USD for one, rounded up, and whether it had to be rounded. */
+/**
+ * US dollars for `count` units as nano-USD for one, rounded up, and whether it had to be rounded.
+ */
 export function nanosEach(usd: Fraction, count: bigint): { nanos: bigint; isRounded: boolean } {
   const parts = usd.numerator * nanosPerUsd;
   const size = usd.denominator * count;
@@ -44,7 +46,10 @@ export type MarginPpm = bigint;
 /** All of the cost, in millionths. */
 const wholePpm = 1_000_000n;
 
-/** Reads a margin such as `20%` or `12.5`: at most four digits before and after the point, not negative. */
+/**
+ * Reads a margin such as `20%` or `12.5`: at most four digits before and after the point, not
+ * negative.
+ */
 export function parseMargin(text: string): MarginPpm | undefined {
   const match = /^(\d{1,4})(?:\.(\d{1,4}))?%?$/.exec(text);
   if (match === null) return undefined;

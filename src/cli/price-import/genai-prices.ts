@@ -16,8 +16,8 @@ import {
 type FindProvider = (id: string) => JsonObject | undefined;
 
 /**
- * The data that comes with the npm package. Nothing is downloaded: of the package only its look-up and its matching
- * are used, never what updates its data.
+ * The data that comes with the npm package. Nothing is downloaded: of the package only its look-up
+ * and its matching are used, never what updates its data.
  */
 export function bundledSource(): PriceSource {
   const main = createRequire(import.meta.url).resolve("@pydantic/genai-prices");
@@ -40,7 +40,8 @@ function sourceOf(title: string, findById: FindProvider): PriceSource {
     if (found === undefined) return undefined;
     const own = findModel(found, model);
     if (own !== undefined) return own;
-    // Clouds that resell other companies' models name those here: `azure` has `openai`, for example.
+    // Clouds that resell other companies' models name those here: `azure` has `openai`, for
+    // example.
     for (const id of listOf(found["fallback_model_providers"])) {
       const fallback = findById(String(id));
       const entry = fallback && findModel(fallback, model);

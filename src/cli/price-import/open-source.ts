@@ -73,7 +73,10 @@ function readList(bytes: Buffer, path: string): unknown {
   throw new CliError(`${path} is not a known price list: ${expected}`);
 }
 
-/** The providers of a list of genai-prices: an array of objects, each with an id and an array of models. */
+/**
+ * The providers of a list of genai-prices: an array of objects, each with an id and an array of
+ * models.
+ */
 function genaiProviders(list: unknown): readonly JsonObject[] | undefined {
   const providers = listOf(list).map((each) => objectOf(each) ?? {});
   const isList = providers.every(

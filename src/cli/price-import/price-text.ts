@@ -43,7 +43,10 @@ function unitTexts(units: TokenPrices): UnitTexts {
   return Object.fromEntries(members) as UnitTexts;
 }
 
-/** Prices in one line: `input 0.25, output 2; above 200000 tokens: input 0.5; from 2027-01-01: input 1`. */
+/**
+ * Prices in one line: `input 0.25, output 2; above 200000 tokens: input 0.5; from 2027-01-01: input
+ * 1`.
+ */
 export function pricesText(prices: readonly DatedPrice[]): string {
   return prices
     .map(({ fromMs, price }) => {

@@ -187,9 +187,9 @@ type Fields = Readonly<Record<string, bigint>>;
 const none: Readonly<Record<SourceFormat, Fields>> = { "genai-prices": {}, "models.dev": {} };
 
 /**
- * Tokens are priced per 1,000,000 here and there; images, seconds and requests each. A field without a row is
- * reported as not imported. Field names: the `units` of @pydantic/genai-prices (its README says what each suffix
- * counts), and `cost` in the schema of models.dev.
+ * Tokens are priced per 1,000,000 here and there; images, seconds and requests each. A field
+ * without a row is reported as not imported. Field names: the `units` of @pydantic/genai-prices
+ * (its README says what each suffix counts), and `cost` in the schema of models.dev.
  */
 const unitFields: Readonly<Record<UnitKey, Readonly<Record<SourceFormat, Fields>>>> = {
   input: { "genai-prices": { input_mtok: 1n }, "models.dev": { input: 1n } },

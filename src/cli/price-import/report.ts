@@ -1,4 +1,6 @@
-/** Reports an import: the differences for people and as JSON, and the YAML to copy into `uas.yaml`. */
+/**
+ * Reports an import: the differences for people and as JSON, and the YAML to copy into `uas.yaml`.
+ */
 import type { DatedPrice } from "../../config/config.ts";
 import { formatDecimal } from "../../core/money.ts";
 import { cell } from "../output.ts";

@@ -9,7 +9,9 @@ export type SourceFormat = "genai-prices" | "models.dev";
 /** A price list. */
 export interface PriceSource {
   readonly format: SourceFormat;
-  /** Its name with its version or date, for reports: `genai-prices (@pydantic/genai-prices 0.1.8)`. */
+  /**
+   * Its name with its version or date, for reports: `genai-prices (@pydantic/genai-prices 0.1.8)`.
+   */
   readonly title: string;
   /**
    * Finds a model of a provider.
@@ -34,7 +36,10 @@ export interface SourceEntry {
 export interface SourcePrice {
   /** Milliseconds since 1970; `-Infinity`: always. */
   readonly fromMs: number;
-  /** Prices by field for calls that read more tokens than `above`: first 0, then ascending. Each band is complete. */
+  /**
+   * Prices by field for calls that read more tokens than `above`: first 0, then ascending. Each
+   * band is complete.
+   */
   readonly bands: readonly SourceBand[];
 }
 

@@ -2,7 +2,10 @@
 import type { VendorConfig } from "../../config/config.ts";
 import { type SourceFormat, PriceRefusal } from "./source.ts";
 
-/** A vendor's host and its names in price lists. A name that is left out: that list does not have it. */
+/**
+ * A vendor's host and its names in price lists. A name that is left out: that list does not have
+ * it.
+ */
 interface ProviderRow {
   /** Host of its `base_url`. A host that begins with a dot matches every host with that ending. */
   readonly host: string;

@@ -91,9 +91,9 @@ function decodeAssistant(message: JsonReader, calls: LegacyCalls): Turn {
 }
 
 /**
- * Reasoning as compatible vendors write it. It is marked as this style's own, so that no vendor of another style
- * receives it. With a signature it is a block of messages, which a client has from another gateway: it goes back to
- * vendors of that style.
+ * Reasoning as compatible vendors write it. It is marked as this style's own, so that no vendor of
+ * another style receives it. With a signature it is a block of messages, which a client has from
+ * another gateway: it goes back to vendors of that style.
  */
 function decodeReasoning(message: JsonReader): Part | undefined {
   const signature = message.isText(signatureMember) ? message.text(signatureMember) : "";

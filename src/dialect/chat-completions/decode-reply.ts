@@ -7,7 +7,10 @@ import { replyOf } from "../reply-events.ts";
 import { ChunkReader } from "./decode-stream.ts";
 import { readVendorError } from "./errors.ts";
 
-/** Implements {@link VendorCodec.decodeReply}. A whole reply is a stream of one message, and read by the same rules. */
+/**
+ * Implements {@link VendorCodec.decodeReply}. A whole reply is a stream of one message, and read by
+ * the same rules.
+ */
 export function decodeChatReply(body: Buffer): Reply {
   const wire = parseReply(body);
   const failure = readVendorError(wire);

@@ -141,7 +141,10 @@ function decodeFormat(format: JsonReader): ResponseFormat {
   }
 }
 
-/** `safety_identifier` replaces the deprecated `user`. Where both are present and differ, `user` stays an extra. */
+/**
+ * `safety_identifier` replaces the deprecated `user`. Where both are present and differ, `user`
+ * stays an extra.
+ */
 function decodeEndUser(reader: JsonReader): string {
   const identifier = reader.text("safety_identifier");
   if (identifier === "") return reader.text("user");

@@ -13,7 +13,10 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { JsonReader } from "../reader.ts";
 
-/** Reads `tools`, the deprecated `functions`, and `web_search_options`. @throws GatewayError INVALID_REQUEST */
+/**
+ * Reads `tools`, the deprecated `functions`, and `web_search_options`. @throws GatewayError
+ * INVALID_REQUEST
+ */
 export function decodeTools(body: JsonReader): Tool[] {
   const tools = body.objects("tools").map(decodeTool);
   for (const legacy of body.objects("functions")) {

@@ -1,4 +1,6 @@
-/** Chat completions: request bodies, replies, stream events and errors, between bytes and meaning. */
+/**
+ * Chat completions: request bodies, replies, stream events and errors, between bytes and meaning.
+ */
 import { isMessage, type DescMessage, type JsonObject, type Message } from "@bufbuild/protobuf";
 import {
   GetModelResponseSchema,

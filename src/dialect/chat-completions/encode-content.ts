@@ -196,7 +196,9 @@ export function encodeMessages(turns: readonly Turn[], context: EncodeContext): 
   return messages;
 }
 
-/** The user's message behind a final message of the assistant, for vendors that refuse such an end. */
+/**
+ * The user's message behind a final message of the assistant, for vendors that refuse such an end.
+ */
 const continuation: Wire = { role: "user", content: "Continue." };
 
 /** Turns of the model that follow each other, and turns of others that do. */
@@ -211,7 +213,10 @@ function runs(turns: readonly Turn[]): Turn[][] {
   return all;
 }
 
-/** Turns of the user and the system: results first, then what belongs to them, then the rest in order. */
+/**
+ * Turns of the user and the system: results first, then what belongs to them, then the rest in
+ * order.
+ */
 function encodeOthers(turns: readonly Turn[], context: EncodeContext): Wire[] {
   const results: Wire[] = [];
   const attachments: Piece[] = [];
@@ -288,8 +293,10 @@ function encodeOwnAssistant(turn: Turn, context: EncodeContext): Wire {
   return message;
 }
 
-/** With calls among them, all of it is one message: results must follow it at once. Else each turn is one,
- * together with the reasoning before it: vendors refuse a message of reasoning alone. */
+/**
+ * With calls among them, all of it is one message: results must follow it at once. Else each turn
+ * is one, together with the reasoning before it: vendors refuse a message of reasoning alone.
+ */
 function encodeAssistants(turns: readonly Turn[], context: EncodeContext): Wire[] {
   const hasCalls = turns.some(({ parts }) => parts.some(({ kind }) => kind.case === "toolCall"));
   return (hasCalls ? [turns] : withReasoning(turns, context)).flatMap((joined) =>
@@ -304,8 +311,10 @@ function encodeAssistants(turns: readonly Turn[], context: EncodeContext): Wire[
   );
 }
 
-/** Each turn with those before it that are nothing but reasoning. Reasoning that led to nothing stays out, unless it
- * carries members of the turn before it. */
+/**
+ * Each turn with those before it that are nothing but reasoning. Reasoning that led to nothing
+ * stays out, unless it carries members of the turn before it.
+ */
 function withReasoning(turns: readonly Turn[], context: EncodeContext): Turn[][] {
   const all: Turn[][] = [];
   let reasoning: Turn[] = [];

@@ -1,4 +1,7 @@
-/** State of one request while it is written for a vendor: the style it came in, and the members that cannot be carried. */
+/**
+ * State of one request while it is written for a vendor: the style it came in, and the members that
+ * cannot be carried.
+ */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { VendorQuirks } from "../../core/vendor-quirks.ts";
@@ -49,8 +52,10 @@ export class EncodeContext {
     return new JsonText(text);
   }
 
-  /** Writes extras of this style back into the object that they came from: `function.x` into its member
-   * `function`. Those of other styles are dropped. */
+  /**
+   * Writes extras of this style back into the object that they came from: `function.x` into its
+   * member `function`. Those of other styles are dropped.
+   */
   writeExtras(target: Record<string, unknown>, extras: readonly Extra[]): void {
     for (const { name, json } of extras) {
       if (this.isOwn) writeAt(target, name, this.json(json, name));

@@ -36,8 +36,8 @@ interface OpenPart {
 }
 
 /**
- * Implements {@link CallerCodec.encodeStream}. Only the text changes between chunks, so it is inserted
- * between two prepared texts.
+ * Implements {@link CallerCodec.encodeStream}. Only the text changes between chunks, so it is
+ * inserted between two prepared texts.
  */
 export class ChatStreamEncoder implements StreamEncoder {
   readonly #options: ReplyOptions;
@@ -244,7 +244,10 @@ export class ChatStreamEncoder implements StreamEncoder {
   }
 }
 
-/** Implements {@link CallerCodec.encodeChoices}: chunks of all choices in the order in which they come. */
+/**
+ * Implements {@link CallerCodec.encodeChoices}: chunks of all choices in the order in which they
+ * come.
+ */
 export class ChatChoicesEncoder implements ChoicesEncoder {
   readonly #encoders: readonly ChatStreamEncoder[];
 

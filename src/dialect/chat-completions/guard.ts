@@ -24,8 +24,10 @@ import { namesToCheck } from "../features/member-class.ts";
 import { chatMembers, chatTools } from "./members.ts";
 import { invalid } from "../../core/validation.ts";
 
-/** The members of a function, also without the level that this style has between. Others are tools of vendors, as
- * `googleSearch`. */
+/**
+ * The members of a function, also without the level that this style has between. Others are tools
+ * of vendors, as `googleSearch`.
+ */
 const functionMembers: ReadonlySet<string> = new Set([
   ...["type", "function", "custom", "cache_control"],
   ...["name", "description", "parameters", "strict"],

@@ -10,7 +10,10 @@ import { invalid } from "../../core/validation.ts";
 import type { JsonReader } from "../reader.ts";
 import type { JsonRecord } from "../../wire/json/value.ts";
 
-/** Reads the part whose `type` is `image_url`. Some clients send the address alone in place of an object. */
+/**
+ * Reads the part whose `type` is `image_url`. Some clients send the address alone in place of an
+ * object.
+ */
 export function decodeImage(part: JsonReader): MediaPart {
   const object = part.isObject("image_url") ? part.requiredObject("image_url") : undefined;
   const url = object?.requiredText("url") ?? part.requiredText("image_url");

@@ -84,7 +84,9 @@ export const openaiHeaders = {
   ...classed("refused", "openai-organization openai-project"),
 } as const;
 
-/** The values of `openai-beta`, of all APIs of OpenAI: clients send some of them with every request. */
+/**
+ * The values of `openai-beta`, of all APIs of OpenAI: clients send some of them with every request.
+ */
 export const openaiBetas = {
   ...classed(
     "free",

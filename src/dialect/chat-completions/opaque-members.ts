@@ -1,6 +1,8 @@
-/** Only this style's compatible vendors attach members to a call or a message that must return with it: thought signatures
- * of Gemini and of proxies before it, reasoning of OpenRouter and LiteLLM. Clients of other styles carry them in the
- * seal of a reasoning. */
+/**
+ * Only this style's compatible vendors attach members to a call or a message that must return with
+ * it: thought signatures of Gemini and of proxies before it, reasoning of OpenRouter and LiteLLM.
+ * Clients of other styles carry them in the seal of a reasoning.
+ */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Reasoning } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
@@ -19,7 +21,10 @@ import { newPart } from "../turns/parts.ts";
 /** Such members of a call: of Gemini's compatible endpoint, of LiteLLM, of other proxies. */
 const callMembers = ["extra_content", "provider_specific_fields", "thought_signature"] as const;
 
-/** Such members of a message: of Gemini's compatible endpoint, of LiteLLM, of OpenRouter and MiniMax, of Copilot. */
+/**
+ * Such members of a message: of Gemini's compatible endpoint, of LiteLLM, of OpenRouter and
+ * MiniMax, of Copilot.
+ */
 const messageMembers = [
   "extra_content",
   "provider_specific_fields",
@@ -79,7 +84,10 @@ export class MessageMembers {
   /** Names that deltas contained: a whole message repeats them. */
   readonly #told = new Set<string>();
 
-  /** Adds the members of a delta or message. @param isRepeated whether it is a whole message behind deltas */
+  /**
+   * Adds the members of a delta or message. @param isRepeated whether it is a whole message behind
+   * deltas
+   */
   add(said: JsonRecord, source: JsonSource, isRepeated: boolean): void {
     for (const [name, json] of membersAt(said, messageMembers, source)) {
       if (isRepeated && this.#told.has(name)) continue;

@@ -79,8 +79,10 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
   };
 }
 
-/** Reads how many choices the vendor makes and returns. Some servers make more and return the best of them: legacy
- * completions can ask for that. */
+/**
+ * Reads how many choices the vendor makes and returns. Some servers make more and return the best
+ * of them: legacy completions can ask for that.
+ */
 function readChoices(bytes: Buffer, members: Members): number {
   const choices = readCount(bytes, members, "n", { max: 128 }) ?? 1;
   const made = readCount(bytes, members, "best_of", { max: 128 }) ?? 1;

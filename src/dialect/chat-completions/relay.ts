@@ -1,4 +1,7 @@
-/** Relays replies. Bytes pass unchanged except for the model name and usage that only the gateway requested. */
+/**
+ * Relays replies. Bytes pass unchanged except for the model name and usage that only the gateway
+ * requested.
+ */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { eventBytesMax } from "../../core/limits.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
@@ -214,8 +217,8 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   /**
-   * Relays an error with the strings that the style promises. One in another form, or about the operator's account, becomes
-   * the gateway's own.
+   * Relays an error with the strings that the style promises. One in another form, or about the
+   * operator's account, becomes the gateway's own.
    */
   #onFailure(source: Buffer, { start, end, dataStart, dataEnd }: EventPlace): void {
     const json = source.subarray(dataStart, dataEnd);
@@ -302,13 +305,18 @@ export class ChatStreamRelay implements StreamRelay {
     this.#splicer.replace(usageCutStart, usageCutEnd);
   }
 
-  /** Data in several lines: legal, though no vendor sends it. Joined, read, and written as one line. */
+  /**
+   * Data in several lines: legal, though no vendor sends it. Joined, read, and written as one line.
+   */
   #onSplitData(source: Buffer, place: EventPlace): void {
     const data = dataLinesOf(source.toString("utf8", place.start, place.end)).join(" ");
     this.#onRewritten(data, place, (event, inner) => this.#onEvent(event, inner));
   }
 
-  /** Reads other data in the place of an event's, and relays it as one line. @param read relays the event of one line */
+  /**
+   * Reads other data in the place of an event's, and relays it as one line. @param read relays the
+   * event of one line
+   */
   #onRewritten(
     data: string,
     place: EventPlace,
@@ -407,7 +415,9 @@ class ChunkScan {
   failure = "";
   /** Whether the whole object is an error. */
   isError = false;
-  /** Bytes of text in deltas and messages: string values at any depth below them, but for the role. */
+  /**
+   * Bytes of text in deltas and messages: string values at any depth below them, but for the role.
+   */
   textBytes = 0;
 
   /** Number of strings with text, and the position of the last one. */

@@ -9,7 +9,10 @@ import { encodeUsage } from "./usage.ts";
 /** State of a choice. */
 type Progress = "begun" | "finished";
 
-/** Takes note of the choices of a stream. Of the usual one choice it keeps the first chunk, nothing else. */
+/**
+ * Takes note of the choices of a stream. Of the usual one choice it keeps the first chunk, nothing
+ * else.
+ */
 export class RelayedChoices {
   readonly #options: RelayOptions;
   /** The first chunk, as JSON: what follows has the same id, time and model. */

@@ -1,4 +1,7 @@
-/** Only this style has the inputs of several choices and calls in one event: the other relays follow one text at a time. */
+/**
+ * Only this style has the inputs of several choices and calls in one event: the other relays follow
+ * one text at a time.
+ */
 import {
   isRecord,
   type JsonRecord,
@@ -16,10 +19,15 @@ interface RelayedCall {
   readonly input: StreamedInput;
 }
 
-/** An input in the JSON of a chunk: quotes within texts are escaped, so that nothing else matches. */
+/**
+ * An input in the JSON of a chunk: quotes within texts are escaped, so that nothing else matches.
+ */
 const inputMember = /("arguments"\s*:\s*)("(?:[^"\\]|\\.)*")/g;
 
-/** Follows the inputs of a stream's calls, and takes out what repeats a whole one. All other bytes stay. */
+/**
+ * Follows the inputs of a stream's calls, and takes out what repeats a whole one. All other bytes
+ * stay.
+ */
 export class RepeatedInputs {
   /** By choice and index. */
   readonly #calls = new Map<string, RelayedCall>();

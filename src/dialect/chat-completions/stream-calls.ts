@@ -173,7 +173,9 @@ export class CallReader {
   }
 }
 
-/** The call of deltas that a call of a whole message repeats: by its id, else by its place and name. */
+/**
+ * The call of deltas that a call of a whole message repeats: by its id, else by its place and name.
+ */
 function findTold(told: ReadonlySet<OpenCall>, at: number, { id, name }: CallDelta) {
   const calls = [...told];
   const sameId = calls.find(({ vendorId }) => id !== "" && vendorId === id);
@@ -186,7 +188,8 @@ function goesOn(call: OpenCall, { id, name, input }: CallDelta): boolean {
   if (call.name === "") return !isOtherId;
   if (name !== "" && name !== call.name) return false;
   const hasInput = !call.input.isPlaceholder;
-  // Some vendors give each delta another id: what is no beginning belongs to an input that is under way.
+  // Some vendors give each delta another id: what is no beginning belongs to an input that is under
+  // way.
   if (isOtherId) return hasInput && !call.input.isWhole && input !== "" && !startsObject(input);
   // Some repeat the name in every delta, or the whole call at the end.
   const isOther = startsObject(input) && !isSameJson(input, call.input.text);

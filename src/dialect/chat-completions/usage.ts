@@ -11,7 +11,10 @@ import {
   wholeTotals,
 } from "../features/usage.ts";
 
-/** The usage of a chunk or a whole reply, in any place where vendors write it: Moonshot in the choice, Groq in `x_groq`. */
+/**
+ * The usage of a chunk or a whole reply, in any place where vendors write it: Moonshot in the
+ * choice, Groq in `x_groq`.
+ */
 export function chunkUsage(chunk: JsonRecord): Usage | undefined {
   let usage: Usage | undefined;
   const places = [chunk, recordsAt(chunk, "choices")[0], recordAt(chunk, "x_groq")];

@@ -47,7 +47,8 @@ export class LostMembers {
   }
 
   /**
-   * Reports details of the end that have no member. Returns the text of a refusal that is shown nowhere else.
+   * Reports details of the end that have no member. Returns the text of a refusal that is shown
+   * nowhere else.
    *
    * @param hasRefusal whether the reply has a refusal already
    */
@@ -114,7 +115,8 @@ export function generatedCallId(vendorId: string, number: number): string {
 const callIdCharsMax = 40;
 
 /**
- * The id of a call as vendors take it. The same id always becomes the same other one, so that results find their call.
+ * The id of a call as vendors take it. The same id always becomes the same other one, so that
+ * results find their call.
  *
  * @param form see {@link VendorQuirks.callIds}
  */

@@ -178,7 +178,10 @@ export function readCallLimit(value: unknown, path: string): number | undefined 
 
 /** The tools of one style. */
 export interface ToolRules {
-  /** Patterns of types that cost tokens only: tools that the caller runs, and the vendor's free ones. */
+  /**
+   * Patterns of types that cost tokens only: tools that the caller runs, and the vendor's free
+   * ones.
+   */
   readonly free: readonly string[];
   /** Types of tools that the vendor bills by the call, with the unit that prices them. */
   readonly billed: readonly (readonly [type: RegExp, unit: ToolUnit])[];
@@ -241,7 +244,10 @@ export function toolTypeCheck(
 const otherTypes =
   "object|string|number|integer|boolean|array|null|ephemeral|text|grammar" as const;
 
-/** Creates a quick test of whether JSON of tools may contain one that is not free. It may err for free ones only. */
+/**
+ * Creates a quick test of whether JSON of tools may contain one that is not free. It may err for
+ * free ones only.
+ */
 export function suspectTools({ free }: ToolRules): (json: string) => boolean {
   const types = [...free, otherTypes].join("|");
   // One pattern with both alternatives takes three times as long.
@@ -249,7 +255,10 @@ export function suspectTools({ free }: ToolRules): (json: string) => boolean {
   return (json) => pattern.test(json) || (json.includes("\\u00") && /\\u00[2-7]/.test(json));
 }
 
-/** Refuses replies with audio or images without a price, and other content than text. @param modalities the words of the request, in any case */
+/**
+ * Refuses replies with audio or images without a price, and other content than text. @param
+ * modalities the words of the request, in any case
+ */
 export function checkModalities(modalities: unknown, path: string, use: FeatureUse): void {
   if (!Array.isArray(modalities)) return;
   for (const [at, each] of modalities.entries()) {
@@ -262,8 +271,10 @@ export function checkModalities(modalities: unknown, path: string, use: FeatureU
   }
 }
 
-/** Checks members that switch on a search or another paid service, unless they say no. Vendors bill such a request at
- * least one call, and many do not report it. */
+/**
+ * Checks members that switch on a search or another paid service, unless they say no. Vendors bill
+ * such a request at least one call, and many do not report it.
+ */
 export function checkSwitches(
   record: JsonRecord,
   switches: readonly (readonly [name: string, unit: ToolUnit])[],
@@ -281,7 +292,9 @@ export function isSwitchedOn(value: unknown): boolean {
   return value != null && value !== false && !(Array.isArray(value) && value.length === 0);
 }
 
-/** Searches and other paid services of OpenAI, and of vendors that speak its styles or Anthropic's. */
+/**
+ * Searches and other paid services of OpenAI, and of vendors that speak its styles or Anthropic's.
+ */
 const switchesOfVendors: readonly (readonly [string, ToolUnit])[] = [
   ["web_search_options", "tools.web_search"],
   ["search_parameters", "tools.web_search"],
@@ -323,7 +336,8 @@ export function refuseMembers(body: JsonRecord, names: readonly string[]): void 
 }
 
 /**
- * Checks how long OpenAI is to cache a prompt: the default of a request, and marks in its items and messages.
+ * Checks how long OpenAI is to cache a prompt: the default of a request, and marks in its items and
+ * messages.
  *
  * @throws GatewayError INVALID_REQUEST for a life without a price
  */
@@ -353,7 +367,10 @@ function checkCacheTtl(options: unknown, path: string, use: FeatureUse): void {
   use.use("cache_write_12h", where, asked);
 }
 
-/** Refuses prompts that are to be cached for longer than the prices cover. @param covered the values of `ttl` that pass */
+/**
+ * Refuses prompts that are to be cached for longer than the prices cover. @param covered the values
+ * of `ttl` that pass
+ */
 export function checkCacheLife(value: unknown, path: string, covered: readonly unknown[]): void {
   if (Array.isArray(value)) {
     for (const [at, each] of value.entries()) checkCacheLife(each, `${path}[${at}]`, covered);

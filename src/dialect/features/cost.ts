@@ -1,6 +1,7 @@
 /**
- * Writes what a call costs into the bytes of its reply: the member `cost` of its `usage`, a number in USD (R-TXT-12). All
- * other bytes stay. A reply without usage has no place for it, and passes unchanged.
+ * Writes what a call costs into the bytes of its reply: the member `cost` of its `usage`, a number
+ * in USD (R-TXT-12). All other bytes stay. A reply without usage has no place for it, and passes
+ * unchanged.
  */
 import { joinBuffers } from "../../core/bytes.ts";
 import { eventBytesMax } from "../../core/limits.ts";
@@ -16,7 +17,10 @@ export interface UsageEvents {
   readonly within: string;
 }
 
-/** A reply that is complete: a JSON object, or all events of a stream. @param cost a decimal number of USD */
+/**
+ * A reply that is complete: a JSON object, or all events of a stream. @param cost a decimal number
+ * of USD
+ */
 export function writeReplyCost(body: Buffer, events: UsageEvents, cost: string): Buffer {
   const isObject = body[skipSpace(body, 0, body.length)] === openBrace;
   if (!isObject) return new CostStream(events).write(body, cost);
@@ -24,7 +28,10 @@ export function writeReplyCost(body: Buffer, events: UsageEvents, cost: string):
   return usage === undefined ? body : writeCost(body, usage, cost);
 }
 
-/** Bytes that are held back behind an event with usage at most: text must not wait for an end that is far. */
+/**
+ * Bytes that are held back behind an event with usage at most: text must not wait for an end that
+ * is far.
+ */
 const heldBytesMax = 16 * 1024;
 
 /** A stream on its way to the client. The last event with usage waits until the cost is known. */

@@ -253,7 +253,10 @@ export function checkTool(tool: JsonRecord, path: string, check: ToolCheck): voi
   check.checkType(tool, path, check.use);
 }
 
-/** Whether a tool names no stores of files, or only those that the operator shares with all callers of the model. */
+/**
+ * Whether a tool names no stores of files, or only those that the operator shares with all callers
+ * of the model.
+ */
 function hasSharedStores(tool: JsonRecord, { use }: ToolCheck): boolean {
   const { vector_store_ids: ids } = tool;
   if (ids == null) return true;
@@ -291,7 +294,9 @@ function checkSkills(skills: unknown, path: string): void {
   }
 }
 
-/** Types of parts, blocks and sources that take a file id. Other types repeat the model's output. */
+/**
+ * Types of parts, blocks and sources that take a file id. Other types repeat the model's output.
+ */
 const fileTypes: ReadonlySet<string> = new Set([
   "file",
   "input_file",
@@ -325,8 +330,8 @@ export function checkFiles(value: unknown, path: string, type = ""): void {
 }
 
 /**
- * The error for a thread stored at the vendor. The style's SDK resends the whole history when it sees exactly these
- * words.
+ * The error for a thread stored at the vendor. The style's SDK resends the whole history when it
+ * sees exactly these words.
  */
 export function unsupportedThread(): GatewayError {
   const text = '"thread" cannot be kept for this model: send the whole conversation without it';

@@ -14,7 +14,10 @@ export function knownNames(...names: readonly string[]): KnownMembers {
   return Object.fromEntries(names.map((name) => [name, true as const]));
 }
 
-/** Durations, rates and amounts of money: vendors add them freely, and what they measure is counted elsewhere. */
+/**
+ * Durations, rates and amounts of money: vendors add them freely, and what they measure is counted
+ * elsewhere.
+ */
 const isMeasure = /(?:^|_)(?:time|ms|latency|ttft|rate|per_sec|per_second|cost|costs|price)(?:$|_)/;
 
 /** More names than a vendor can mean. */

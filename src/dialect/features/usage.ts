@@ -71,8 +71,8 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
 }
 
 /**
- * The usage of a stream after a later report. The larger of two figures counts: some vendors repeat only what has
- * changed, and write 0 or nothing for the rest.
+ * The usage of a stream after a later report. The larger of two figures counts: some vendors repeat
+ * only what has changed, and write 0 or nothing for the rest.
  */
 export function grownUsage(before: Usage | undefined, later: Usage | undefined): Usage | undefined {
   if (before === undefined || later === undefined) return later ?? before;
@@ -151,13 +151,18 @@ export function wholeTotals(reported: Totals): WholeTotals {
   };
 }
 
-/** The first count above 0 that a vendor reports, of several names for it in the order of their weight; else 0 if one is 0. */
+/**
+ * The first count above 0 that a vendor reports, of several names for it in the order of their
+ * weight; else 0 if one is 0.
+ */
 export function firstCount(...reported: readonly unknown[]): number | undefined {
   const counts = reported.map(tokenCount).filter((count) => count !== undefined);
   return counts.find((count) => count > 0) ?? counts[0];
 }
 
-/** The largest of the counts that a vendor reports under several names; undefined if there is none. */
+/**
+ * The largest of the counts that a vendor reports under several names; undefined if there is none.
+ */
 export function largestCount(...reported: readonly unknown[]): number | undefined {
   const counts = reported.map(tokenCount).filter((count) => count !== undefined);
   return counts.length === 0 ? undefined : Math.max(...counts);

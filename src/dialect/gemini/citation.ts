@@ -1,4 +1,7 @@
-/** Reads the sources of a reply: texts that the model quoted, what searches found, and pages that were read. */
+/**
+ * Reads the sources of a reply: texts that the model quoted, what searches found, and pages that
+ * were read.
+ */
 import type { Citation } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { JsonSource } from "../../wire/json/source.ts";

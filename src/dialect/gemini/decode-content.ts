@@ -127,7 +127,9 @@ class PartReader implements ReplyContents {
   #hasInput = false;
   readonly #callIds = new Set<string>();
   readonly #citations = new CitationReader();
-  /** Signatures of the open text. They follow it, but sources that come later still belong to it. */
+  /**
+   * Signatures of the open text. They follow it, but sources that come later still belong to it.
+   */
   #signatures: string[] = [];
 
   readonly hasRefusal = false;

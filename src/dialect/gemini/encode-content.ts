@@ -1,4 +1,6 @@
-/** Encodes turns as contents with alternating roles user and model; system messages are separate. */
+/**
+ * Encodes turns as contents with alternating roles user and model; system messages are separate.
+ */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   type OpaquePart,
@@ -30,15 +32,16 @@ interface EncodedContents {
 }
 
 /**
- * Placeholder for a missing signature of a function call: Google's own value for calls of another model. Gemini 3
- * refuses calls without a signature.
+ * Placeholder for a missing signature of a function call: Google's own value for calls of another
+ * model. Gemini 3 refuses calls without a signature.
  */
 const foreignSignature = "skip_thought_signature_validator";
 
 /**
- * Encodes turns. Turns of the same role become one content, so that the results of parallel calls are together, as
- * Gemini requires. System messages at the beginning become the system instruction. Later ones stay in place as user
- * text: Gemini has no other form, and moving them to the front would change the cached prefix.
+ * Encodes turns. Turns of the same role become one content, so that the results of parallel calls
+ * are together, as Gemini requires. System messages at the beginning become the system instruction.
+ * Later ones stay in place as user text: Gemini has no other form, and moving them to the front
+ * would change the cached prefix.
  *
  * @throws GatewayError INVALID_REQUEST for content that Gemini cannot take
  */
@@ -78,7 +81,10 @@ export function encodeContents(given: readonly Turn[], context: EncodeContext): 
 /** Contents whose roles alternate. */
 class ContentList {
   readonly #contents: GeminiContent[];
-  /** The last parts of the last content, from a late system text on: results of tools still come before them. */
+  /**
+   * The last parts of the last content, from a late system text on: results of tools still come
+   * before them.
+   */
   #late: GeminiPiece[] | undefined;
 
   constructor(contents: GeminiContent[]) {
@@ -154,7 +160,9 @@ class TurnWriter {
     return parts;
   }
 
-  /** Signatures whose calls did not follow. They are sent with an empty text, which Gemini accepts. */
+  /**
+   * Signatures whose calls did not follow. They are sent with an empty text, which Gemini accepts.
+   */
   leftOver(): GeminiPiece[] {
     const parts = this.#waiting.map((thoughtSignature) => ({ text: "", thoughtSignature }));
     this.#waiting = [];

@@ -168,7 +168,10 @@ function isOff({ mode, effort }: ReasoningOptions): boolean {
   );
 }
 
-/** From Gemini 3 on: a level, or a budget as before. It always thinks; the lowest level comes next to not. */
+/**
+ * From Gemini 3 on: a level, or a budget as before. It always thinks; the lowest level comes next
+ * to not.
+ */
 function level(reasoning: ReasoningOptions, context: EncodeContext): ThinkingConfig {
   const { mode, effort, budgetTokens } = reasoning;
   const lowest = context.traits.isPro ? "LOW" : "MINIMAL";

@@ -4,8 +4,10 @@ import type { ReplyError } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { VendorError } from "../codec.ts";
 import { countAt, isRecord, type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 
-/** The model wrote something that Gemini itself could not read, and threw away: there is no reply. Told as
- * the end of one, an agent would take its work for done. */
+/**
+ * The model wrote something that Gemini itself could not read, and threw away: there is no reply.
+ * Told as the end of one, an agent would take its work for done.
+ */
 const failures: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",
   "MALFORMED_RESPONSE",

@@ -87,7 +87,8 @@ export function isInBucket(uri: string): boolean {
 }
 
 /**
- * Refuses a file of a bucket that the operator does not share with all customers: the vendor reads it as the operator.
+ * Refuses a file of a bucket that the operator does not share with all customers: the vendor reads
+ * it as the operator.
  *
  * @throws GatewayError INVALID_REQUEST
  */
@@ -100,7 +101,10 @@ export function checkBucket(path: string, uri: string, shared: readonly string[]
   );
 }
 
-/** Whether files lie there that were uploaded with the operator's key. @param host without a dot at its end */
+/**
+ * Whether files lie there that were uploaded with the operator's key. @param host without a dot at
+ * its end
+ */
 export function isGoogleHost(host: string): boolean {
   return ownHost.test(host);
 }
@@ -117,7 +121,10 @@ const refusedMembers = Object.entries(geminiMembers)
   .filter(([, of]) => of === "refused")
   .flatMap(([name]) => [name, name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]);
 
-/** Refuses members with which Google chooses another model, or uses templates and buckets of the operator. */
+/**
+ * Refuses members with which Google chooses another model, or uses templates and buckets of the
+ * operator.
+ */
 export function refuseGeminiMembers(memberOf: (name: string) => unknown): void {
   for (const name of refusedMembers) {
     if (memberOf(name) != null) throw refuseUnknown(name, `"${name}"`);
@@ -145,7 +152,9 @@ const interactionTools: ToolRules = {
 
 const checkInteractionTool = toolTypeCheck(interactionTools);
 
-/** Refuses tools of the interactions API that Google runs: its replies do not report their calls. */
+/**
+ * Refuses tools of the interactions API that Google runs: its replies do not report their calls.
+ */
 export function checkInteractionTools(tools: unknown): void {
   const use = new FeatureUse({});
   for (const [at, tool] of (Array.isArray(tools) ? tools : [tools]).entries()) {

@@ -6,7 +6,9 @@ export interface ModelTraits {
    * Whether it takes a thinking level (from Gemini 3 on) or a budget (2.5); undefined if neither.
    */
   readonly thinking: "level" | "budget" | undefined;
-  /** Whether it refuses a function call without the signature that it came with: from Gemini 3 on. */
+  /**
+   * Whether it refuses a function call without the signature that it came with: from Gemini 3 on.
+   */
   readonly needsSignatures: boolean;
   /** Whether a function may answer with pictures: from Gemini 3 on. */
   readonly mediaResponses: boolean;

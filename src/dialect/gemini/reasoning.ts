@@ -6,8 +6,10 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { ReasoningSeal } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 
-/** `call`: on the function call that follows the reasoning; `thought`: on the thought itself; `content`: on
- * the text or picture before the reasoning. */
+/**
+ * `call`: on the function call that follows the reasoning; `thought`: on the thought itself;
+ * `content`: on the text or picture before the reasoning.
+ */
 export type SealPlace = "call" | "thought" | "content";
 
 const marks = { thought: "thought.", content: "content." } as const;

@@ -69,7 +69,10 @@ export class UsageReader {
   }
 }
 
-/** Reads the usage of a whole reply; `undefined` if it does not report the input, which no reply is without. */
+/**
+ * Reads the usage of a whole reply; `undefined` if it does not report the input, which no reply is
+ * without.
+ */
 export function readUsage(reply: JsonRecord): Usage | undefined {
   const reader = new UsageReader();
   reader.read(reply);

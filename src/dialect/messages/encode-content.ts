@@ -88,7 +88,10 @@ function encodeToolCall(call: ToolCall, part: Part, writer: EncodeContext): Bloc
   };
 }
 
-/** A call's input as an object. What the model wrote may be cut short: the vendor takes objects only. */
+/**
+ * A call's input as an object. What the model wrote may be cut short: the vendor takes objects
+ * only.
+ */
 export function toolInput({ type, input }: Pick<ToolCall, "type" | "input">): string {
   if (type === ToolType.CUSTOM) return wrapCustomInput(input);
   return parseRecord(input) === undefined ? "{}" : input;
@@ -115,8 +118,10 @@ function resultContent(result: ToolResult, writer: EncodeContext): JsonTree | un
   return content.length === 0 ? undefined : content;
 }
 
-/** Reasoning with the vendor's own seal. A foreign one means nothing to this vendor, and text without a seal
- * is refused: both stay behind. */
+/**
+ * Reasoning with the vendor's own seal. A foreign one means nothing to this vendor, and text
+ * without a seal is refused: both stay behind.
+ */
 function encodeReasoning(
   { text, seal }: Reasoning,
   part: Part,

@@ -76,8 +76,10 @@ function encodePart({ kind }: Part, options: ReplyOptions): JsonTree | undefined
   }
 }
 
-/** A call's input as an object. What was cut short is shown under the name that streams have for it: an empty object
- * would look complete. */
+/**
+ * A call's input as an object. What was cut short is shown under the name that streams have for it:
+ * an empty object would look complete.
+ */
 function shownInput(call: ToolCall): string {
   const { type, input } = call;
   const isCut = type !== ToolType.CUSTOM && input !== "" && parseRecord(input) === undefined;

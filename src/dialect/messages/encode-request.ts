@@ -127,7 +127,10 @@ interface Message {
 interface EncodedTurns {
   /** The members `system` and `messages`. */
   readonly members: JsonBranch;
-  /** Whether thinking is possible: the turn to continue begins with the vendor's own reasoning, or is a new one. */
+  /**
+   * Whether thinking is possible: the turn to continue begins with the vendor's own reasoning, or
+   * is a new one.
+   */
   readonly canThink: boolean;
 }
 
@@ -172,7 +175,10 @@ function portable(turns: readonly Turn[], writer: EncodeContext): readonly Turn[
 /** The user's message behind a final message of the assistant, if the model begins a new one. */
 const continuation = "Continue.";
 
-/** Lets a message of the user follow a final message of the assistant, for a model that does not continue it. */
+/**
+ * Lets a message of the user follow a final message of the assistant, for a model that does not
+ * continue it.
+ */
 function addContinuation(list: Message[]): void {
   const last = list.at(-1);
   if (last?.role !== "assistant" || last.blocks.at(-1)?.type === "tool_use") return;
@@ -299,8 +305,8 @@ function addMessage(list: Message[], message: Message): void {
 }
 
 /**
- * The vendor takes a system message only behind a message of the user, and last or before one of the assistant. At any
- * other place it becomes the user's text.
+ * The vendor takes a system message only behind a message of the user, and last or before one of
+ * the assistant. At any other place it becomes the user's text.
  */
 function withLegalSystem(list: Message[]): Message[] {
   if (!list.some(({ role }) => role === "system")) return list;
@@ -322,8 +328,8 @@ function sortResultsFirst(blocks: Block[]): void {
 }
 
 /**
- * While thinking, the vendor requires its own reasoning at the start of a turn to continue: `Expected thinking or
- * redacted_thinking, but found tool_use`.
+ * While thinking, the vendor requires its own reasoning at the start of a turn to continue:
+ * `Expected thinking or redacted_thinking, but found tool_use`.
  */
 function endsWithThought(messages: readonly Message[]): boolean {
   const last = messages.findLast(({ role }) => role !== "system");

@@ -1,4 +1,7 @@
-/** Encodes sampling and reasoning settings, and refuses settings of other styles that have no equivalent. */
+/**
+ * Encodes sampling and reasoning settings, and refuses settings of other styles that have no
+ * equivalent.
+ */
 import { type Extra, ToolChoiceMode } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
   type Generation,
@@ -21,7 +24,10 @@ interface SamplingModel {
   readonly takes: boolean;
 }
 
-/** Encodes sampling members that the vendor accepts. A temperature above 1 becomes 1 and is reported as dropped. */
+/**
+ * Encodes sampling members that the vendor accepts. A temperature above 1 becomes 1 and is reported
+ * as dropped.
+ */
 export function encodeSampling(
   generation: Generation,
   model: SamplingModel,
@@ -260,8 +266,8 @@ const budgetTokensDefault = 8_192;
 const effortShareMax = 0.8;
 
 /**
- * A budget below `max_tokens`. The budget is lowered rather than `max_tokens` raised, since that limits the
- * customer's cost. Where even the smallest budget does not fit, thinking is off.
+ * A budget below `max_tokens`. The budget is lowered rather than `max_tokens` raised, since that
+ * limits the customer's cost. Where even the smallest budget does not fit, thinking is off.
  */
 function encodeBudget(
   { mode, budgetTokens, summary }: ReasoningOptions,

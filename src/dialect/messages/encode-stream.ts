@@ -1,4 +1,6 @@
-/** The client's side of messages: streamed replies. One block is open at a time, numbered from 0. */
+/**
+ * The client's side of messages: streamed replies. One block is open at a time, numbered from 0.
+ */
 import type { Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type {
   GenerateEvent,
@@ -26,7 +28,9 @@ interface OpenPart {
 /** Implements {@link CallerCodec.encodeStream}. */
 export class MessagesStreamEncoder implements StreamEncoder {
   readonly #options: ReplyOptions;
-  /** The parts that have begun and are not written to their end; the first of them is the open one. */
+  /**
+   * The parts that have begun and are not written to their end; the first of them is the open one.
+   */
   readonly #parts: OpenPart[] = [];
   #isStarted = false;
   #hasToolCall = false;
@@ -114,7 +118,10 @@ export class MessagesStreamEncoder implements StreamEncoder {
     return part === this.#parts[0] ? this.#close() : "";
   }
 
-  /** Ends the open part and all that have ended behind it; the first that has not becomes the open one. */
+  /**
+   * Ends the open part and all that have ended behind it; the first that has not becomes the open
+   * one.
+   */
   #close(): string {
     let text = "";
     for (;;) {

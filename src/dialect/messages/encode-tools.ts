@@ -77,7 +77,9 @@ function encodeTool(tool: Tool, writer: EncodeContext): JsonTree {
   }
 }
 
-/** Vendors of this style search the web themselves; what else another has built in, they have not. */
+/**
+ * Vendors of this style search the web themselves; what else another has built in, they have not.
+ */
 function encodeOpaque(tool: OpaquePart, writer: EncodeContext): JsonTree {
   const search = tool.dialect === Dialect.MESSAGES ? undefined : readWebSearch(tool);
   if (search === undefined) return writer.opaque(tool, "tools");

@@ -30,7 +30,10 @@ import { invalid } from "../../core/validation.ts";
 import { objectAt, ObjectScan } from "../../wire/json/scan.ts";
 import { isRecord, type JsonRecord, textAt } from "../../wire/json/value.ts";
 
-/** Members that mean the header `anthropic-beta` to some vendors, whose betas are checked in the header only. */
+/**
+ * Members that mean the header `anthropic-beta` to some vendors, whose betas are checked in the
+ * header only.
+ */
 const bodyBetas = ["anthropic_beta", "betas"] as const;
 
 const suspects = {
@@ -64,8 +67,9 @@ function limitCalls(path: string, { bytes, use }: GuardedBody): void {
 const toolReference = /^(?:tool|mcp_tool|mcp_toolset)_reference$/;
 
 /**
- * Checks tools that blocks of the conversation define, at any depth: a `tool_addition` defines them during the
- * conversation, a `compaction` repeats them. What a tool was called with is no definition.
+ * Checks tools that blocks of the conversation define, at any depth: a `tool_addition` defines them
+ * during the conversation, a `compaction` repeats them. What a tool was called with is no
+ * definition.
  */
 function checkInlineTools(value: unknown, path: string, check: ToolCheck): void {
   if (Array.isArray(value)) {
@@ -122,7 +126,10 @@ export const guardMessages = guardOf(suspects, (body, _options, found) => {
   for (const path of unlimited) limitCalls(path, found);
 });
 
-/** Refuses a summary of the conversation by the vendor: its tokens are billed, but not in the usage of the reply. */
+/**
+ * Refuses a summary of the conversation by the vendor: its tokens are billed, but not in the usage
+ * of the reply.
+ */
 function refuseCompaction(body: JsonRecord): void {
   const { context_management: management, compaction } = body;
   if (compaction != null) throw refuseUnknown("compaction", "a summary of the conversation");
@@ -134,7 +141,10 @@ function refuseCompaction(body: JsonRecord): void {
   }
 }
 
-/** Refuses what belongs to the operator's organization at the vendor: its customers, credits and messages. */
+/**
+ * Refuses what belongs to the operator's organization at the vendor: its customers, credits and
+ * messages.
+ */
 function refuseOperatorsOwn(body: JsonRecord): void {
   const { diagnostics, resumption, billing_policy: policy, fallback_credit_token: token } = body;
   if (policy != null) {

@@ -1,4 +1,7 @@
-/** Images and documents, both ways: blocks of a request into parts, and parts into blocks for a vendor. */
+/**
+ * Images and documents, both ways: blocks of a request into parts, and parts into blocks for a
+ * vendor.
+ */
 import { isUtf8 } from "node:buffer";
 import { create } from "@bufbuild/protobuf";
 import {

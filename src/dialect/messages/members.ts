@@ -2,7 +2,10 @@
 import type { ToolRules } from "../features/billed-features.ts";
 import { classed } from "../features/member-class.ts";
 
-/** The members of a request. Some are headers in the SDK: `betas`, `user_profile_id` and `workspace_id`. */
+/**
+ * The members of a request. Some are headers in the SDK: `betas`, `user_profile_id` and
+ * `workspace_id`.
+ */
 export const messagesMembers = {
   ...classed(
     "free",
@@ -138,7 +141,10 @@ export const messagesHeaders = {
   ...classed("refused", "anthropic-user-profile-id anthropic-workspace-id"),
 } as const;
 
-/** The values of `anthropic-beta`. Most of them only allow members, blocks and tools that the guard checks. */
+/**
+ * The values of `anthropic-beta`. Most of them only allow members, blocks and tools that the guard
+ * checks.
+ */
 export const messagesBetas = {
   ...classed(
     "free",

@@ -1,4 +1,7 @@
-/** Only messages: differences between Anthropic's models, derived from their names, as Anthropic's own SDKs do. */
+/**
+ * Only messages: differences between Anthropic's models, derived from their names, as Anthropic's
+ * own SDKs do.
+ */
 
 /** The features of a model. */
 export interface ModelTraits {

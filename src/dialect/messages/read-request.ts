@@ -31,7 +31,10 @@ export function readMessagesRequest(body: Uint8Array, options: ReadRequestOption
 
 const form = { list: "messages", textType: "text", system: "system" } as const;
 
-/** Without a setting, late system text is changed only if the model is known to refuse it: the call would fail. */
+/**
+ * Without a setting, late system text is changed only if the model is known to refuse it: the call
+ * would fail.
+ */
 function rulesFor({ model, quirks }: VendorModel): TurnRules {
   const isRefused = traitsOf(model).lateSystem === false;
   const lateSystem = quirks?.lateSystem ?? (isRefused ? "as_user" : "in_place");

@@ -6,7 +6,9 @@ import { openSeal, wrapSeal } from "../turns/seal.ts";
 
 type ReasoningInit = MessageInitShape<typeof ReasoningSchema>;
 
-/** A `thinking` block of a client: its own vendor's, or one that {@link clientSignature} wrapped. */
+/**
+ * A `thinking` block of a client: its own vendor's, or one that {@link clientSignature} wrapped.
+ */
 export function readThinking(thinking: string, signature: string): ReasoningInit {
   const opened = openSeal(signature);
   if (opened === undefined) {

@@ -50,14 +50,20 @@ export class MessagesStreamRelay extends EventRelay {
   readonly #usage = new StreamUsage();
   /** Numbers of open blocks. */
   readonly #open = new Set<number>();
-  /** The inputs of calls by the number of their block, which some vendors send again behind their pieces. */
+  /**
+   * The inputs of calls by the number of their block, which some vendors send again behind their
+   * pieces.
+   */
   readonly #inputs = new Map<number, StreamedInput>();
 
   errorEvent(error: GatewayError): Buffer {
     return Buffer.from(`event: error\ndata: ${JSON.stringify(messagesErrorBody(error, ""))}\n\n`);
   }
 
-  /** Open blocks are closed as they are, a thinking block without its signature, an input in its middle. */
+  /**
+   * Open blocks are closed as they are, a thinking block without its signature, an input in its
+   * middle.
+   */
   stop(usage: Usage | undefined): Buffer {
     const ends = [...this.#open].map((index) => frame("content_block_stop", { index }));
     const delta = writeEnding(lengthEnding, { hasToolCall: false, refusal: undefined });
@@ -111,8 +117,8 @@ export class MessagesStreamRelay extends EventRelay {
   }
 
   /**
-   * Relays an error with the type that the style promises. One in another form, or about the operator's account, becomes
-   * the gateway's own.
+   * Relays an error with the type that the style promises. One in another form, or about the
+   * operator's account, becomes the gateway's own.
    */
   #onFailure(bytes: Buffer, start: number, end: number): void {
     this.failed = true;
@@ -141,7 +147,10 @@ export class MessagesStreamRelay extends EventRelay {
     this.usage = this.#usage.usage;
   }
 
-  /** Adds a piece to the input of a block. @returns whether it repeats the whole input instead: clients would join both */
+  /**
+   * Adds a piece to the input of a block. @returns whether it repeats the whole input instead:
+   * clients would join both
+   */
   #isRepeated(index: number, delta: ObjectScan): boolean {
     const piece = String(delta.value("partial_json"));
     let input = this.#inputs.get(index);
@@ -167,7 +176,10 @@ function frame(type: string, members: JsonRecord): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
 }
 
-/** The members of a delta that contain text. Signatures and encrypted content are not the model's text. */
+/**
+ * The members of a delta that contain text. Signatures and encrypted content are not the model's
+ * text.
+ */
 const textNames = ["text", "partial_json", "thinking", "content"] as const;
 
 /** Bytes of text in the content of a message. @param tools counts the vendor's tools */

@@ -60,7 +60,9 @@ function unknownOf(record: JsonRecord): string | undefined {
   return unknown !== undefined && named !== undefined ? `${unknown},${named}` : (unknown ?? named);
 }
 
-/** Adds the tokens of compactions: the vendor bills them, and does not include them in the totals. */
+/**
+ * Adds the tokens of compactions: the vendor bills them, and does not include them in the totals.
+ */
 function withCompactions(record: JsonRecord): JsonRecord {
   const compactions = recordsAt(record, "iterations").filter(
     (each) => textAt(each, "type") === "compaction",
@@ -115,7 +117,9 @@ export class StreamUsage {
     return textAt(this.#members, "service_tier");
   }
 
-  /** Takes the usage of `message_start`. Its output count is a placeholder: nothing has come yet. */
+  /**
+   * Takes the usage of `message_start`. Its output count is a placeholder: nothing has come yet.
+   */
   begin(usage: unknown): void {
     this.add(usage);
     const { output_tokens: output } = this.#members;
@@ -123,8 +127,8 @@ export class StreamUsage {
   }
 
   /**
-   * Takes the usage of `message_delta`. A figure that is absent, null or 0 keeps the earlier one: several
-   * vendors repeat only the output, and write 0 for the rest.
+   * Takes the usage of `message_delta`. A figure that is absent, null or 0 keeps the earlier one:
+   * several vendors repeat only the output, and write 0 for the rest.
    */
   add(usage: unknown): void {
     if (isRecord(usage)) this.#members = updated(this.#members, usage);

@@ -1,6 +1,6 @@
 /**
- * Speech and recordings in OpenAI's form. Requests for speech, whose replies are audio or an event stream of it; replies
- * with the text of a recording: JSON, subtitles, or an event stream.
+ * Speech and recordings in OpenAI's form. Requests for speech, whose replies are audio or an event
+ * stream of it; replies with the text of a recording: JSON, subtitles, or an event stream.
  */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { asBuffer, emptyBuffer, joinBuffers } from "../../core/bytes.ts";

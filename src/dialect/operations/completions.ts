@@ -1,4 +1,7 @@
-/** Legacy completions in OpenAI's form: `{model, prompt}` in, `{choices: [{text}]}` out, whole or as events. */
+/**
+ * Legacy completions in OpenAI's form: `{model, prompt}` in, `{choices: [{text}]}` out, whole or as
+ * events.
+ */
 import { bytesPerToken } from "../../core/limits.ts";
 import { asBuffer, emptyBuffer } from "../../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -61,7 +64,10 @@ const choicesMax = 128;
 /** The most prompts of one request, as with OpenAI. */
 const promptsMax = 2_048;
 
-/** The members of a request (R-TXT-13), and of compatible vendors those that run tools or choose a model or host. */
+/**
+ * The members of a request (R-TXT-13), and of compatible vendors those that run tools or choose a
+ * model or host.
+ */
 export const completionsMembers = {
   ...classed(
     "free",
@@ -123,7 +129,10 @@ export function readCompletionBody(body: Uint8Array): CompletionBody {
   };
 }
 
-/** The bytes of each prompt, estimated for lists of tokens. A text or a list of tokens is one prompt. */
+/**
+ * The bytes of each prompt, estimated for lists of tokens. A text or a list of tokens is one
+ * prompt.
+ */
 function promptSizes(bytes: Buffer, members: Members): number[] {
   const json = textOf(bytes, members, "prompt");
   if (json === undefined) throw missing(members, ["prompt"], "send a text to continue");
@@ -202,7 +211,9 @@ export function relayCompletion(body: Buffer, options: CompletionRelayOptions): 
 /** Options for relaying completions. */
 export interface CompletionRelayOptions extends RelayOptions, Pick<CompletionBody, "echoed"> {}
 
-/** Measures the text that a vendor generated: without the prompts that it repeats, which are input. */
+/**
+ * Measures the text that a vendor generated: without the prompts that it repeats, which are input.
+ */
 class GeneratedText {
   readonly #echoed: readonly number[];
   readonly #perPrompt: number;
@@ -224,7 +235,9 @@ class GeneratedText {
   }
 }
 
-/** Relays events: chunks with texts, usage that only the gateway asked for taken out, and `[DONE]`. */
+/**
+ * Relays events: chunks with texts, usage that only the gateway asked for taken out, and `[DONE]`.
+ */
 export class CompletionStreamRelay extends EventRelay {
   readonly #options: CompletionRelayOptions;
   readonly #text: GeneratedText;

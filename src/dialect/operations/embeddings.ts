@@ -48,7 +48,10 @@ export function relayEmbeddings(
 
 const embeddingKey = '"embedding"';
 
-/** Whether an embedding in a reply is a list. Vendors that send base64 as asked need no more than this search. */
+/**
+ * Whether an embedding in a reply is a list. Vendors that send base64 as asked need no more than
+ * this search.
+ */
 function hasList(body: Buffer): boolean {
   for (let at = body.indexOf(embeddingKey); at >= 0; at = body.indexOf(embeddingKey, at + 1)) {
     const colon = skipSpace(body, at + embeddingKey.length, body.length);

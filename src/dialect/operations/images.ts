@@ -65,7 +65,10 @@ export const imagesMembers = {
 /** The members below them, all of `svg`. */
 export const imagesNested = classed("refused", "effort model reasoning");
 
-/** Members by which other servers of this style make several images. The hold is computed from `n` only. */
+/**
+ * Members by which other servers of this style make several images. The hold is computed from `n`
+ * only.
+ */
 export const imagesMultipliers = classed(
   "refused",
   "batch_size num_images num_outputs number_of_images samples",
@@ -162,10 +165,11 @@ function isImage(body: Buffer, { start, end }: Span): boolean {
 }
 
 /**
- * Counts the images of a complete reply and reads its usage; a model name in it becomes the public one. Images that failed
- * do not count.
+ * Counts the images of a complete reply and reads its usage; a model name in it becomes the public
+ * one. Images that failed do not count.
  *
- * @throws UnreadableReplyError if the reply has no image: nothing is charged, and another route may serve the call
+ * @throws UnreadableReplyError if the reply has no image: nothing is charged, and another route may
+ * serve the call
  */
 export function relayImages(body: Buffer, options: RelayOptions): ImagesReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
@@ -210,7 +214,9 @@ export class ImagesStreamRelay extends MediaEventsRelay {
   }
 }
 
-/** The usage of several images: each reports its own output, and the input that all of them share. */
+/**
+ * The usage of several images: each reports its own output, and the input that all of them share.
+ */
 function added(before: Usage | undefined, more: Usage | undefined): Usage | undefined {
   if (before === undefined || more === undefined) return before ?? more;
   const first = before.inputTokens >= more.inputTokens ? before : more;

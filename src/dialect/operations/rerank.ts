@@ -41,7 +41,10 @@ export interface RerankBody extends ModelBody {
   readonly documents: number;
   /** The most searches that the vendor can count. */
   readonly searchesMax: number;
-  /** The bytes of the query for each document but the first: models read it again with every document. */
+  /**
+   * The bytes of the query for each document but the first: models read it again with every
+   * document.
+   */
   readonly repeatedBytes: number;
 }
 
@@ -54,7 +57,10 @@ const tokensPerChunk = 500;
 /** The chunks of a document that Cohere reads, unless the request says otherwise. */
 const chunksDefault = 10;
 
-/** Text bytes per token, so few that no usual text has fewer: Cohere cuts documents at this many tokens of 4,096. */
+/**
+ * Text bytes per token, so few that no usual text has fewer: Cohere cuts documents at this many
+ * tokens of 4,096.
+ */
 const tokensPerDocumentDefault = 4_096;
 
 const known = knownMembers([

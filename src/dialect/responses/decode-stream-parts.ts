@@ -323,7 +323,10 @@ export class StreamItems {
     this.#events.push(summaryStart(part.index));
   }
 
-  /** The item of an event, unless it is complete. An item of which only deltas come begins with them. */
+  /**
+   * The item of an event, unless it is complete. An item of which only deltas come begins with
+   * them.
+   */
   #open(event: JsonRecord): OpenItem | undefined {
     return this.#items.get(this.#places.of(event));
   }

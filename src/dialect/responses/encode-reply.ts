@@ -238,7 +238,10 @@ export function callStatus({ type }: ToolCall, input: string, status: ItemStatus
   return parseRecord(input) === undefined ? "incomplete" : "completed";
 }
 
-/** Writes a call. Where it is complete, a function without arguments has an empty object: clients parse it. */
+/**
+ * Writes a call. Where it is complete, a function without arguments has an empty object: clients
+ * parse it.
+ */
 export function callItem({ id, callId, call, input, status }: CallJson): JsonRecord {
   const args = input === "" && status === "completed" ? "{}" : input;
   return {
@@ -265,7 +268,10 @@ function shownReasoning(reasoning: Reasoning): ShownReasoning {
   return { text: "", summaries: [...summaries, text] };
 }
 
-/** Writes reasoning. Another style's seal is carried along, so that it comes back with the next turn. */
+/**
+ * Writes reasoning. Another style's seal is carried along, so that it comes back with the next
+ * turn.
+ */
 export function reasoningItem(
   id: string,
   reasoning: Reasoning,

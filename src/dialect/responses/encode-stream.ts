@@ -1,6 +1,7 @@
 /**
- * A streamed reply as a streamed response. Clients follow it with a strict state machine: items are added
- * in the order of their places, every event names its item, and the last one holds the same items again.
+ * A streamed reply as a streamed response. Clients follow it with a strict state machine: items are
+ * added in the order of their places, every event names its item, and the last one holds the same
+ * items again.
  */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { OpaquePart, Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";

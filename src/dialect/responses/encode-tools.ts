@@ -78,7 +78,10 @@ function encodeTool({ kind, extras, cacheHint }: Tool, context: EncodeContext): 
   }
 }
 
-/** Without a word about it, this style makes schemas strict, and optional members with them required. */
+/**
+ * Without a word about it, this style makes schemas strict, and optional members with them
+ * required.
+ */
 function functionTool(tool: FunctionTool, context: EncodeContext): JsonRecord {
   const { name, description, parametersJson, strict } = tool;
   const parameters =

@@ -1,4 +1,7 @@
-/** Only responses: its events carry a sequence number, and every one names its item. Writes those events as text. */
+/**
+ * Only responses: its events carry a sequence number, and every one names its item. Writes those
+ * events as text.
+ */
 import { ToolType, type ToolCall } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
@@ -26,7 +29,10 @@ export class EventWriter {
     return `${head(type)}${this.next()},${members}}\n\n`;
   }
 
-  /** Prepares events that differ in one text only. @param before JSON members without braces, at least one */
+  /**
+   * Prepares events that differ in one text only. @param before JSON members without braces, at
+   * least one
+   */
   deltas(type: string, before: JsonRecord, after = ""): DeltaWriter {
     return new DeltaWriter(this, {
       head: head(type),

@@ -46,8 +46,10 @@ export function relayResponsesReply(body: Buffer, options: RelayOptions): Relaye
   };
 }
 
-/** Implements {@link VendorCodec.addedTextBytes}. Events that end a text, a part, an item or the response repeat it: vendors
- * that send no deltas send it there. */
+/**
+ * Implements {@link VendorCodec.addedTextBytes}. Events that end a text, a part, an item or the
+ * response repeat it: vendors that send no deltas send it there.
+ */
 export function addedResponsesText(event: Buffer, knownBytes: number): number {
   let textBytes = 0;
   const scan = new ObjectScan();
@@ -65,7 +67,10 @@ function eventTextBytes(bytes: Buffer, event: ObjectScan, knownBytes: number): n
   return event.is("type", "response.audio.delta") ? 0 : event.stringBytes("delta");
 }
 
-/** Bytes of text that an event without a delta adds to `knownBytes`: such events repeat what has come. */
+/**
+ * Bytes of text that an event without a delta adds to `knownBytes`: such events repeat what has
+ * come.
+ */
 function newTextBytes(bytes: Buffer, event: ObjectScan, knownBytes: number): number {
   const inner = new ObjectScan();
   const within = (name: string): ObjectScan | undefined => {
@@ -97,7 +102,10 @@ export class ResponsesStreamRelay extends EventRelay {
     this.#output = new RelayedOutput(options.publicModel);
   }
 
-  /** In both forms in use: nested, as the live service sends and older SDKs expect, and flat, as documented. */
+  /**
+   * In both forms in use: nested, as the live service sends and older SDKs expect, and flat, as
+   * documented.
+   */
   errorEvent(error: GatewayError): Buffer {
     const { error: told } = errorBody(error);
     const { word } = error.meaning;
@@ -146,8 +154,8 @@ export class ResponsesStreamRelay extends EventRelay {
   }
 
   /**
-   * Relays an error with the strings that the style promises. One about the operator's account becomes the gateway's own,
-   * and its summary is hidden.
+   * Relays an error with the strings that the style promises. One about the operator's account
+   * becomes the gateway's own, and its summary is hidden.
    */
   #onFailure(name: string, bytes: Buffer, start: number, end: number): void {
     const event = this.#event;
@@ -227,7 +235,10 @@ export class ResponsesStreamRelay extends EventRelay {
     }
   }
 
-  /** Gives the last event the items that came before it, if it has no output: clients take the reply from it. */
+  /**
+   * Gives the last event the items that came before it, if it has no output: clients take the reply
+   * from it.
+   */
   #onEnd(bytes: Buffer, start: number, end: number): void {
     const isEmpty = this.#response.elements("output").length === 0;
     const items = isEmpty ? this.#output.items() : [];
@@ -278,7 +289,10 @@ function countTool(tools: ToolCallCount, item: ObjectScan): void {
   tools.add(toolOfItem(type, isRecord(action) ? textAt(action, "type") : ""));
 }
 
-/** Bytes of text in a response's output: messages, refusals, reasoning, calls. @param tools counts the vendor's tools */
+/**
+ * Bytes of text in a response's output: messages, refusals, reasoning, calls. @param tools counts
+ * the vendor's tools
+ */
 function outputTextBytes(
   bytes: Buffer,
   response: ObjectScan,

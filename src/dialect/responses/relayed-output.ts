@@ -202,7 +202,8 @@ function openPart(json: string, { isAnnounced }: { readonly isAnnounced: boolean
 }
 
 /**
- * Tracks the whole output. A delta costs one copy of its text; completed items are kept as the vendor sent them.
+ * Tracks the whole output. A delta costs one copy of its text; completed items are kept as the
+ * vendor sent them.
  */
 export class RelayedOutput {
   readonly #publicModel: string | undefined;
@@ -221,9 +222,13 @@ export class RelayedOutput {
     this.#publicModel = publicModel;
   }
 
-  /** Reads a delta. @returns whether it repeats the whole arguments of a call: clients would join both */
+  /**
+   * Reads a delta. @returns whether it repeats the whole arguments of a call: clients would join
+   * both
+   */
   delta(event: ObjectScan): boolean {
-    // Nearly every delta continues the previous text; this is detected without creating a string of its type.
+    // Nearly every delta continues the previous text; this is detected without creating a string of
+    // its type.
     if (!isOf(this.#text, event)) this.#text = this.#textOf(event);
     const open = this.#text;
     if (open === undefined) return false;
@@ -264,7 +269,9 @@ export class RelayedOutput {
     }
   }
 
-  /** The index of an event's item. Without one, items are numbered in the order in which they begin. */
+  /**
+   * The index of an event's item. Without one, items are numbered in the order in which they begin.
+   */
   #indexOf(event: ObjectScan): number {
     const index = event.count("output_index");
     if (index >= 0) return index;

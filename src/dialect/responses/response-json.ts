@@ -107,7 +107,10 @@ function settingsOf(generation: Generation, model: string): JsonRecord {
   };
 }
 
-/** Tools as a response repeats them: members that a request may leave out have their defaults. @param tools JSON */
+/**
+ * Tools as a response repeats them: members that a request may leave out have their defaults.
+ * @param tools JSON
+ */
 function shownTools(tools: string): JsonText {
   return new JsonText(`[${listElements(tools).map(shownTool).join(",")}]`);
 }
@@ -207,7 +210,10 @@ interface ResponseStatus {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-/** A request that is only prepared for the next one, without calling a model: as it begins, and as it ends. As JSON. */
+/**
+ * A request that is only prepared for the next one, without calling a model: as it begins, and as
+ * it ends. As JSON.
+ */
 export function preparedResponse(
   body: Uint8Array,
   { id, created }: Pick<PendingResponse, "id" | "created">,

@@ -28,12 +28,16 @@ export function itemIdFor(type: ItemType, id: string): string {
   return id.startsWith(itemPrefixes[type]) && id.length <= idMax ? id : "";
 }
 
-/** The id that joins a call and its result. One that is too long is hashed, the same way for both. */
+/**
+ * The id that joins a call and its result. One that is too long is hashed, the same way for both.
+ */
 export function callIdFor(id: string): string {
   return id.length <= idMax ? id : `call_${digest(id).slice(0, 48)}`;
 }
 
-/** A free text that names something, for example an end user, within the length that vendors take. */
+/**
+ * A free text that names something, for example an end user, within the length that vendors take.
+ */
 export function nameFor(text: string): string {
   return text.length <= idMax ? text : digest(text);
 }

@@ -1,6 +1,6 @@
 /**
- * Converts free-text tools for vendors that have functions only. Such a tool becomes a function with one string,
- * `input`; its calls are unwrapped on the way back.
+ * Converts free-text tools for vendors that have functions only. Such a tool becomes a function
+ * with one string, `input`; its calls are unwrapped on the way back.
  */
 
 import type { CustomTool } from "../../../gen/uas/inference/v1/conversation_pb.ts";
@@ -21,8 +21,9 @@ export function wrapCustomInput(input: string): string {
 }
 
 /**
- * Unwraps the text of a call. Weak models name the member after the tool, `{"patch": …}`, or leave it away: the only
- * string is meant. Returns the arguments unchanged if the model wrote another form.
+ * Unwraps the text of a call. Weak models name the member after the tool, `{"patch": …}`, or leave
+ * it away: the only string is meant. Returns the arguments unchanged if the model wrote another
+ * form.
  */
 export function unwrapCustomInput(args: string): string {
   let parsed: unknown;
@@ -40,8 +41,8 @@ export function unwrapCustomInput(args: string): string {
 }
 
 /**
- * Converts a tool's input format between styles: chat completions nest a grammar, responses do not. Unknown forms
- * are returned unchanged.
+ * Converts a tool's input format between styles: chat completions nest a grammar, responses do not.
+ * Unknown forms are returned unchanged.
  *
  * @param format JSON
  */
@@ -60,8 +61,8 @@ export function customFormat(format: string, form: "flat" | "nested"): string {
 const grammarType = { name: "type", json: '"grammar"' };
 
 /**
- * The description of that function. A grammar for its input is described in words, since function calls cannot
- * enforce it.
+ * The description of that function. A grammar for its input is described in words, since function
+ * calls cannot enforce it.
  */
 export function customDescription({ description, formatJson }: CustomTool): string {
   const format = parseRecord(formatJson);

@@ -3,8 +3,9 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { isRecord, parseRecord } from "../../wire/json/value.ts";
 
 /**
- * Whether every object of a schema names all its members, requires them and allows no others: the only
- * ones that vendors of chat completions and responses promise to follow; they refuse the promise for others.
+ * Whether every object of a schema names all its members, requires them and allows no others: the
+ * only ones that vendors of chat completions and responses promise to follow; they refuse the
+ * promise for others.
  */
 export function isClosed(schema: unknown): boolean {
   if (Array.isArray(schema)) return schema.every(isClosed);

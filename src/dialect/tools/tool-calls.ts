@@ -1,4 +1,6 @@
-/** Counts the calls of vendors' own tools in a reply, where its usage does not report them. Pure. */
+/**
+ * Counts the calls of vendors' own tools in a reply, where its usage does not report them. Pure.
+ */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { OpaquePart, Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { ToolCalls } from "../features/billed-features.ts";
@@ -53,13 +55,19 @@ function toolOfPart({ dialect, type, json }: OpaquePart): keyof ToolCalls | unde
   return toolOfItem(type, textAt(recordAt(block, "action") ?? {}, "type"));
 }
 
-/** The tool of a content block of messages. Its usage reports searches and fetches, but no runs of code. */
+/**
+ * The tool of a content block of messages. Its usage reports searches and fetches, but no runs of
+ * code.
+ */
 export function toolOfBlock(type: string, name: string): keyof ToolCalls | undefined {
   const isRun = type === "server_tool_use" && /(?:^|_)code_execution$/.test(name);
   return isRun ? "codeExecutions" : undefined;
 }
 
-/** The tool of an output item of responses. @param action the type of its action: only searches are billed */
+/**
+ * The tool of an output item of responses. @param action the type of its action: only searches are
+ * billed
+ */
 export function toolOfItem(type: string, action: string): keyof ToolCalls | undefined {
   if (type !== "web_search_call") return itemTools.get(type);
   return action === "" || action === "search" ? "webSearches" : undefined;

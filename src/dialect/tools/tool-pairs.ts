@@ -21,8 +21,8 @@ export interface PairRules {
 }
 
 /**
- * The turns in that form; the same array if they are so already. A result without a call, and a call without a result,
- * stay as they are: nothing could be put in their place.
+ * The turns in that form; the same array if they are so already. A result without a call, and a
+ * call without a result, stay as they are: nothing could be put in their place.
  */
 export function pairToolCalls(turns: readonly Turn[], rules: PairRules): readonly Turn[] {
   if (arePaired(turns)) return turns;

@@ -17,7 +17,10 @@ import { restoreToolName } from "./tool-names.ts";
 export class ToolRestorer {
   /** By the name that was sent to the vendor. */
   readonly #find: (wireName: string) => KnownTool | undefined;
-  /** The inputs of custom tools that the vendor takes for functions, by part: they must be unwrapped whole. */
+  /**
+   * The inputs of custom tools that the vendor takes for functions, by part: they must be unwrapped
+   * whole.
+   */
   readonly #wrapped = new Map<number, string>();
   /** Inputs of functions of which nothing but a beginning of `null` has come, by part. */
   readonly #empty = new Map<number, string>();

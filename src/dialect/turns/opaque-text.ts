@@ -29,7 +29,10 @@ import { newPart, newToolCall, textPart } from "./parts.ts";
 const messagesTypes =
   /^(?:search_result|document|tool_reference|browser_state|compaction|fallback|container_upload|tool_(?:addition|removal)|mcp_tool_listing|\w+_tool_use|\w+_tool_result)$/;
 
-/** Items of responses that record calls of the vendor's tools. Others refer to something that it stores. */
+/**
+ * Items of responses that record calls of the vendor's tools. Others refer to something that it
+ * stores.
+ */
 const responsesTypes =
   /_(?:call|call_output|output|list_tools|approval_request|approval_response)$/;
 
@@ -103,7 +106,10 @@ function imagePart(source: JsonRecord): Part | undefined {
   return newPart({ case: "media", value });
 }
 
-/** Members whose texts a model can use; all others are ids, settings and what only their vendor can read. */
+/**
+ * Members whose texts a model can use; all others are ids, settings and what only their vendor can
+ * read.
+ */
 const shown: ReadonlySet<string> = new Set([
   "name",
   "tool_name",

@@ -1,6 +1,6 @@
 /**
- * Builds turns and parts as plain objects: a request may have many thousand, and `create`, which walks the schema,
- * was half of the time to read it.
+ * Builds turns and parts as plain objects: a request may have many thousand, and `create`, which
+ * walks the schema, was half of the time to read it.
  */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -64,7 +64,8 @@ export function newExtra(name: string, json: string): Extra {
 }
 
 /**
- * Refuses a prefill: in messages the model continues a final assistant message; other styles would begin a new reply.
+ * Refuses a prefill: in messages the model continues a final assistant message; other styles would
+ * begin a new reply.
  *
  * @param source the style that the request came in
  * @throws GatewayError INVALID_REQUEST

@@ -1,4 +1,7 @@
-/** Brings the turns of a request into forms that every style can write, before they go to a vendor of another style. Pure. */
+/**
+ * Brings the turns of a request into forms that every style can write, before they go to a vendor
+ * of another style. Pure.
+ */
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   type MediaPart,

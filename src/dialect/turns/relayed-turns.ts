@@ -1,6 +1,6 @@
 /**
- * Edits of relayed requests for vendors that lack a role, or refuse system text behind the first message. All other bytes
- * are the client's. Pure.
+ * Edits of relayed requests for vendors that lack a role, or refuse system text behind the first
+ * message. All other bytes are the client's. Pure.
  */
 import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import type { Member, Outline } from "../../wire/json/outline.ts";
@@ -63,7 +63,9 @@ export function turnEdits(
   return edits;
 }
 
-/** Whether the turns may have something to edit: most have not, and a search costs less than a scan. */
+/**
+ * Whether the turns may have something to edit: most have not, and a search costs less than a scan.
+ */
 function isConcerned(
   bytes: Buffer,
   { valueStart, valueEnd }: Member,
@@ -147,7 +149,9 @@ function removalsOf(turns: readonly Turn[], removed: readonly Turn[]): Edit[] {
   });
 }
 
-/** Several contents as one: a text if all are texts, else a list of parts. @param contents as JSON */
+/**
+ * Several contents as one: a text if all are texts, else a list of parts. @param contents as JSON
+ */
 function joinContents(contents: readonly string[], textType: string): string {
   const said = contents.filter((json) => json !== "" && json !== "null");
   if (said.every((json) => json.startsWith('"'))) {

@@ -1,4 +1,7 @@
-/** Reads a request of a style that reports usage by itself, so that relaying it changes only the model's name. */
+/**
+ * Reads a request of a style that reports usage by itself, so that relaying it changes only the
+ * model's name.
+ */
 import { asBuffer } from "../../core/bytes.ts";
 import {
   type KnownMembers,

@@ -1,7 +1,9 @@
 /**
- * Carries a vendor's reasoning seal through a client of another style, inside that style's own opaque field:
- * `signature` or redacted `data` in messages, `encrypted_content` in responses (R-TXT-3). The summary of a compacted
- * conversation is carried in the same way. The client stores the wrapped seal and sends it back. It is no secret, and a forged one only makes the vendor refuse the request.
+ * Carries a vendor's reasoning seal through a client of another style, inside that style's own
+ * opaque field: `signature` or redacted `data` in messages, `encrypted_content` in responses
+ * (R-TXT-3). The summary of a compacted conversation is carried in the same way. The client stores
+ * the wrapped seal and sends it back. It is no secret, and a forged one only makes the vendor
+ * refuse the request.
  */
 import { asBuffer } from "../../core/bytes.ts";
 import { create } from "@bufbuild/protobuf";
@@ -108,8 +110,9 @@ function textOf(value: unknown): string {
 }
 
 /**
- * Whether a body may contain wrapped seals. Its conversation then began at a vendor of another style, and a vendor
- * of the caller's style would refuse them, so the body cannot be relayed unchanged.
+ * Whether a body may contain wrapped seals. Its conversation then began at a vendor of another
+ * style, and a vendor of the caller's style would refuse them, so the body cannot be relayed
+ * unchanged.
  */
 export function carriesSeals(body: Uint8Array): boolean {
   return asBuffer(body).includes(`"${mark}`);

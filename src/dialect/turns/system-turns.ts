@@ -4,8 +4,8 @@ import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import { newTurn } from "./parts.ts";
 
 /**
- * The turns with their system text in one place: as the user's text behind the first turn of another role, or all of it
- * at the top. The same array if nothing changes.
+ * The turns with their system text in one place: as the user's text behind the first turn of
+ * another role, or all of it at the top. The same array if nothing changes.
  *
  * @param late see {@link VendorQuirks.lateSystem}
  */

@@ -33,8 +33,9 @@ function create(config: VendorConfig): Vendor {
 }
 
 /**
- * Implements {@link Vendor.faultOf}. An empty account, a spending limit and a closed organization arrive as
- * `invalid_request_error` with status 400, like a faulty request; only the text distinguishes them.
+ * Implements {@link Vendor.faultOf}. An empty account, a spending limit and a closed organization
+ * arrive as `invalid_request_error` with status 400, like a faulty request; only the text
+ * distinguishes them.
  */
 export function anthropicFault(_status: number, body: Buffer): VendorFault | undefined {
   const error = errorMember(body);

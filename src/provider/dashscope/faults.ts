@@ -20,8 +20,8 @@ const faults: ReadonlyMap<string, VendorFault> = new Map([
 ]);
 
 /**
- * Implements {@link Vendor.faultOf} by error code: an overdue account arrives with status 400, like a wrong
- * parameter.
+ * Implements {@link Vendor.faultOf} by error code: an overdue account arrives with status 400, like
+ * a wrong parameter.
  */
 export function dashscopeFault(_status: number, body: Buffer): VendorFault | undefined {
   const code = dashscopeCode(body);

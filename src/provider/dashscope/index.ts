@@ -1,4 +1,7 @@
-/** Alibaba's DashScope (Model Studio): Qwen text in its own and in OpenAI's style, images and videos. */
+/**
+ * Alibaba's DashScope (Model Studio): Qwen text in its own and in OpenAI's style, images and
+ * videos.
+ */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";

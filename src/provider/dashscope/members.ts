@@ -1,6 +1,7 @@
-/** Only DashScope's native form is classed by hand (R-TXT-13): no SDK for TypeScript has types of it. Sources:
- * https://help.aliyun.com/zh/model-studio/qwen-api-reference for texts, and for images and videos
- * `dashscope/aigc` in https://github.com/dashscope/dashscope-sdk-python.
+/**
+ * Only DashScope's native form is classed by hand (R-TXT-13): no SDK for TypeScript has types of
+ * it. Sources: https://help.aliyun.com/zh/model-studio/qwen-api-reference for texts, and for images
+ * and videos `dashscope/aigc` in https://github.com/dashscope/dashscope-sdk-python.
  */
 import { classed } from "../../dialect/features/member-class.ts";
 

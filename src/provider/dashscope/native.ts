@@ -43,8 +43,10 @@ const tasks: NativeTask = {
   retentionMs: dashscopeRetentionMs,
 };
 
-/** Written by the gateway: another value in the client's header would be refused as if the gateway's key were wrong, or make
- * a task of a call. */
+/**
+ * Written by the gateway: another value in the client's header would be refused as if the gateway's
+ * key were wrong, or make a task of a call.
+ */
 const asTask = { "x-dashscope-async": "enable" } as const;
 
 const routes: readonly NativeRoute[] = [
@@ -190,7 +192,10 @@ function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
 
 const checkToolType = toolTypeCheck({ free: ["function"], billed: [], refused: [] });
 
-/** Checks each member of a table that is not free, unless it says no. @throws GatewayError INVALID_REQUEST */
+/**
+ * Checks each member of a table that is not free, unless it says no. @throws GatewayError
+ * INVALID_REQUEST
+ */
 function checkMembers(
   record: JsonObject,
   path: string,
@@ -222,7 +227,10 @@ function refuseFiles(request: NativeRequest): void {
   throw refuseStored("input.messages", "send the text itself");
 }
 
-/** Refuses audio, whose tokens replies do not report apart, and videos as lists of frames, whose tokens have no bound. */
+/**
+ * Refuses audio, whose tokens replies do not report apart, and videos as lists of frames, whose
+ * tokens have no bound.
+ */
 function checkMedia(request: NativeRequest): void {
   for (const message of recordsAt(inputOf(request), "messages")) {
     for (const part of recordsAt(message, "content")) {

@@ -1,6 +1,6 @@
 /**
- * Image and video tasks of DashScope. A task carries no reference of ours and repeats are not recognised, so a
- * submit without an answer is never repeated.
+ * Image and video tasks of DashScope. A task carries no reference of ours and repeats are not
+ * recognised, so a submit without an answer is never repeated.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";

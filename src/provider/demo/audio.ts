@@ -65,7 +65,10 @@ export function speak(call: VendorCall): VendorReply {
   return fileReply(format === "wav" ? file : file.subarray(headBytes), `audio/${format}`);
 }
 
-/** Answers with the size of a recording, for transcriptions and translations. @throws DemoRequestError */
+/**
+ * Answers with the size of a recording, for transcriptions and translations. @throws
+ * DemoRequestError
+ */
 export async function transcribe(call: VendorCall): Promise<VendorReply> {
   const form = await readForm(call, ["audio"]);
   const fields: JsonRecord = Object.fromEntries(form);

@@ -60,7 +60,10 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, typed, sum]);
 }
 
-/** Makes images from images and a prompt; the same files and prompt give the same images. @throws DemoRequestError */
+/**
+ * Makes images from images and a prompt; the same files and prompt give the same images. @throws
+ * DemoRequestError
+ */
 export async function redraw(call: VendorCall): Promise<VendorReply> {
   const form = call.contentType === undefined ? undefined : await readForm(call, ["image"]);
   const body: JsonRecord = form ? Object.fromEntries(form) : readBody(call, ["image"]);

@@ -1,8 +1,8 @@
 /**
- * A vendor inside the gateway, so that the first call works before any other is configured. It answers every kind of
- * call in the right form, without meaning, and says that it is no AI. Models: `chat` streams at a human pace,
- * `instant` at once; `image`, `audio` and `slow` run tasks; `embedding`, `rerank` and `moderation` do what they are
- * named after.
+ * A vendor inside the gateway, so that the first call works before any other is configured. It
+ * answers every kind of call in the right form, without meaning, and says that it is no AI. Models:
+ * `chat` streams at a human pace, `instant` at once; `image`, `audio` and `slow` run tasks;
+ * `embedding`, `rerank` and `moderation` do what they are named after.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";

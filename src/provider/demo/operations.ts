@@ -5,7 +5,10 @@ import { isRecord, type JsonRecord, textAt } from "../../wire/json/value.ts";
 import { choiceMember, DemoRequestError, integerMember, textsIn, tokensOf } from "./request.ts";
 import { decodeTokens } from "./text.ts";
 
-/** Makes embeddings: texts that share words are near each other. @throws GatewayError INVALID_REQUEST; DemoRequestError */
+/**
+ * Makes embeddings: texts that share words are near each other. @throws GatewayError
+ * INVALID_REQUEST; DemoRequestError
+ */
 export function embed(body: JsonRecord): JsonRecord {
   integerMember(body, "dimensions", { most: 3_072, otherwise: 256 });
   choiceMember(body, "encoding_format", ["float", "base64"]);

@@ -41,7 +41,10 @@ function requireModel({ model }: JsonRecord, models: readonly string[]): void {
   throw new DemoRequestError("model", `the demo model for this is ${models.join(" or ")}`);
 }
 
-/** An integer, also as the text of a form, from `least` to `most`; `otherwise` if it is absent. @throws DemoRequestError */
+/**
+ * An integer, also as the text of a form, from `least` to `most`; `otherwise` if it is absent.
+ * @throws DemoRequestError
+ */
 export function integerMember(
   body: JsonRecord,
   name: string,

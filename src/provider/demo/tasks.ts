@@ -1,9 +1,9 @@
 /**
  * Tasks of the demo vendor: real images and audio, computed from the prompt.
  *
- * A task's id contains everything about it, so nothing is stored and any process can produce the result. Only the
- * submitting process knows progress and cancellation. To all others the task is complete, since it takes less time
- * than they need to poll it.
+ * A task's id contains everything about it, so nothing is stored and any process can produce the
+ * result. Only the submitting process knows progress and cancellation. To all others the task is
+ * complete, since it takes less time than they need to poll it.
  */
 import { createHash } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";

@@ -1,4 +1,7 @@
-/** Only demo: it writes text itself. Chat completions, tool calls and legacy completions, whole and as chunks. */
+/**
+ * Only demo: it writes text itself. Chat completions, tool calls and legacy completions, whole and
+ * as chunks.
+ */
 import { randomUUID } from "node:crypto";
 import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../../wire/json/value.ts";
 import { DemoRequestError, integerMember, textsIn, tokensOf } from "./request.ts";
@@ -13,7 +16,10 @@ export interface DemoReply {
 
 const tokensMax = 2 ** 31 - 1;
 
-/** Answers a chat: repeats the prompt, calls a tool, or talks about a tool's answer. @throws DemoRequestError */
+/**
+ * Answers a chat: repeats the prompt, calls a tool, or talks about a tool's answer. @throws
+ * DemoRequestError
+ */
 export function chat(body: JsonRecord): DemoReply {
   const messages = recordsAt(body, "messages");
   if (messages.length === 0) throw new DemoRequestError("messages", "expected messages");
@@ -128,7 +134,10 @@ function functionCall(
   return { id, type: "function", function: { name, arguments: words.join("") } };
 }
 
-/** The tokens of a text: words with the space behind them, cut every 31 characters, as no tokenizer has longer tokens. */
+/**
+ * The tokens of a text: words with the space behind them, cut every 31 characters, as no tokenizer
+ * has longer tokens.
+ */
 function wordsOf(text: string): readonly string[] {
   return text.match(/\S{1,31}\s?|\s/gu) ?? [];
 }
@@ -176,7 +185,10 @@ function questionOf(messages: readonly JsonRecord[]): string {
   return textsIn(question?.["content"]).join("") || "nothing";
 }
 
-/** A value of a plain JSON Schema: constants, enums and types. Other keywords, such as patterns and references, are ignored. */
+/**
+ * A value of a plain JSON Schema: constants, enums and types. Other keywords, such as patterns and
+ * references, are ignored.
+ */
 function valueOf(schema: JsonRecord, text: string): unknown {
   if ("const" in schema) return schema["const"];
   if (Array.isArray(schema["enum"])) return (schema["enum"] as unknown[])[0];

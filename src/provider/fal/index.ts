@@ -1,4 +1,7 @@
-/** fal: images, videos, audio and texts in its own form, by a queue and by direct calls. It speaks no style of text generation. */
+/**
+ * fal: images, videos, audio and texts in its own form, by a queue and by direct calls. It speaks
+ * no style of text generation.
+ */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { falFault } from "./faults.ts";

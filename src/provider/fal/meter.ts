@@ -45,7 +45,8 @@ export class FalMeter implements NativeMeter {
 }
 
 /**
- * Meters the reply of a TEXT model. Events repeat the text so far, or continue it; the last usage counts.
+ * Meters the reply of a TEXT model. Events repeat the text so far, or continue it; the last usage
+ * counts.
  */
 export class FalTextMeter implements NativeMeter {
   readonly images = 0;
@@ -104,9 +105,9 @@ export function falUsage(result: JsonRecord): Usage | undefined {
 }
 
 /**
- * The billable units of a result. fal states its own in the header `x-fal-billable-units`, in the unit of the
- * model's price: images, their megapixels, or seconds of video or audio. Absent seconds mean that the length is
- * unknown.
+ * The billable units of a result. fal states its own in the header `x-fal-billable-units`, in the
+ * unit of the model's price: images, their megapixels, or seconds of video or audio. Absent seconds
+ * mean that the length is unknown.
  */
 export function falUnits(result: JsonObject, { type, requested, headers }: FalRequest): TaskUnits {
   const billed = falBilledUnits(headers);

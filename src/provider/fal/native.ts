@@ -45,8 +45,8 @@ const jobs: NativeTask = {
   readUpdate: falUpdate,
   result: { path: (id, model) => `/${falApp(model)}/requests/${id}`, readUpdate: falResult },
   retentionMs: retentionMs,
-  // fal's clients ask every 500 ms, and show logs while a job is IN_PROGRESS: fast models run for less
-  // than the second for which other vendors' reports are kept.
+  // fal's clients ask every 500 ms, and show logs while a job is IN_PROGRESS: fast models run for
+  // less than the second for which other vendors' reports are kept.
   refreshMs: 400,
 };
 
@@ -55,7 +55,10 @@ function ofJob(method: "GET" | "PUT", rest: string) {
   return { method, path, target: toQueue, id: idOf, task: jobs } as const;
 }
 
-/** File storage: the reply is an address to upload to, and one that the file will have. Both are unguessable. */
+/**
+ * File storage: the reply is an address to upload to, and one that the file will have. Both are
+ * unguessable.
+ */
 const uploads: NativeRoute = {
   kind: "pass",
   method: "POST",
@@ -152,7 +155,9 @@ export function falRequestUnits(
   return { images: Math.ceil(Math.max(1, ...counts)) * megapixelsIn(request) };
 }
 
-/** A model may ignore the limit of its request, so the limit of its configuration counts as well. */
+/**
+ * A model may ignore the limit of its request, so the limit of its configuration counts as well.
+ */
 function outputTokens(
   request: NativeRequest,
   { maxOutputTokens }: Pick<ModelConfig, "maxOutputTokens">,

@@ -1,4 +1,7 @@
-/** Parameters of fal jobs. Each fal model has its own input; these are the names that most models share. */
+/**
+ * Parameters of fal jobs. Each fal model has its own input; these are the names that most models
+ * share.
+ */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
@@ -148,8 +151,8 @@ export const falSecondsNames: readonly string[] = [
 ];
 
 /**
- * Members that would make a model produce more than is charged: the price is computed from `n`, `size` and
- * `duration`.
+ * Members that would make a model produce more than is charged: the price is computed from `n`,
+ * `size` and `duration`.
  */
 const multipliers = [
   ...falCountNames,

@@ -155,7 +155,9 @@ function cancelAnswer(reply: TaskReply): CancelAnswer {
 /** fal's status for an accepted cancellation request. */
 const cancelling = "CANCELLATION_REQUESTED";
 
-/** The app that a job belongs to, `owner/app`. The rest of a model's name is not part of its URLs. */
+/**
+ * The app that a job belongs to, `owner/app`. The rest of a model's name is not part of its URLs.
+ */
 export function falApp(model: string): string {
   const parts = model.split("/");
   const isNamed = parts[0] === "workflows" || parts[0] === "comfy";
@@ -168,8 +170,8 @@ export function falJobId({ request_id: id }: JsonObject): string | undefined {
 }
 
 /**
- * fal's status of a job. A requested cancellation is reported only once but decides what the end means, so it is
- * kept.
+ * fal's status of a job. A requested cancellation is reported only once but decides what the end
+ * means, so it is kept.
  */
 export function falStatus({ status }: JsonObject, before: string): string {
   return before === cancelling || typeof status !== "string" ? before : status;

@@ -37,7 +37,10 @@ export function geminiFault(_status: number, body: Buffer): VendorFault | undefi
   return status === "RESOURCE_EXHAUSTED" && isSpent ? "money" : undefined;
 }
 
-/** Implements {@link Vendor.retryAfterOf}: the `RetryInfo` among the details, such as `{"retryDelay":"21.5s"}`. */
+/**
+ * Implements {@link Vendor.retryAfterOf}: the `RetryInfo` among the details, such as
+ * `{"retryDelay":"21.5s"}`.
+ */
 export function geminiRetryAfter(body: Buffer): number | undefined {
   const error = errorMember(body);
   for (const detail of error === undefined ? [] : objectsMember(error, "details")) {

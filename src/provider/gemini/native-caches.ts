@@ -1,4 +1,7 @@
-/** Only Gemini: its prompt caches (`cachedContents`), which it bills by their tokens and by the hour. */
+/**
+ * Only Gemini: its prompt caches (`cachedContents`), which it bills by their tokens and by the
+ * hour.
+ */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
@@ -140,7 +143,10 @@ function readTtl(value: JsonValue): number {
   throw invalid("ttl", '"ttl" must be a number of seconds such as "3600s"');
 }
 
-/** Google's refusal of a cache that has expired or was deleted. It comes as a 403, as a wrong credential does. */
+/**
+ * Google's refusal of a cache that has expired or was deleted. It comes as a 403, as a wrong
+ * credential does.
+ */
 export function isMissingCache(status: number, body: Buffer): boolean {
   return (status === 403 || status === 404) && body.includes("CachedContent not found");
 }

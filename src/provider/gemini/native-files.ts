@@ -1,4 +1,7 @@
-/** Only Gemini: its own interface has files, which are uploaded in two steps, read, and used as input. */
+/**
+ * Only Gemini: its own interface has files, which are uploaded in two steps, read, and used as
+ * input.
+ */
 import { invalid } from "../../core/validation.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import type { FeatureUse } from "../../dialect/features/billed-features.ts";
@@ -86,8 +89,8 @@ function fileIn(address: string): string | undefined {
 }
 
 /**
- * Query parameters allowed on reads and charged requests. Others of Google's make a reply omit its usage or change
- * its form: `callback`, `fields`, `alt=proto`.
+ * Query parameters allowed on reads and charged requests. Others of Google's make a reply omit its
+ * usage or change its form: `callback`, `fields`, `alt=proto`.
  */
 const params: ReadonlySet<string> = new Set([
   "alt",
@@ -111,8 +114,8 @@ function checkQuery({ query }: NativeRequest): void {
 }
 
 /**
- * The names of Google-hosted objects in a request: files, prompt caches, earlier interactions, and objects that cannot
- * be created here.
+ * The names of Google-hosted objects in a request: files, prompt caches, earlier interactions, and
+ * objects that cannot be created here.
  */
 export function geminiReferences(
   request: NativeRequest,

@@ -63,8 +63,8 @@ const isStreamed = ({ query }: NativeRequest): boolean => query.get("stream") ==
 const types = [ModelType.TEXT, ModelType.IMAGE];
 
 /**
- * Reads a flag. Google may accept strings too, so anything but a boolean is refused: it could mean different things
- * here and there.
+ * Reads a flag. Google may accept strings too, so anything but a boolean is refused: it could mean
+ * different things here and there.
  */
 function isRequested(request: NativeRequest, name: string): boolean {
   const value = request.member(name) ?? false;

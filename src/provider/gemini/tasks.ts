@@ -1,6 +1,7 @@
 /**
- * Images and videos of Gemini. An image is part of a whole reply; a video (Veo) is an operation that is polled
- * until it is done. Repeats are not recognised, and operations are found by name only.
+ * Images and videos of Gemini. An image is part of a whole reply; a video (Veo) is an operation
+ * that is polled until it is done. Repeats are not recognised, and operations are found by name
+ * only.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";

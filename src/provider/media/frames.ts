@@ -1,6 +1,7 @@
 /**
- * Measures files that are a sequence of frames: MP3, AAC (ADTS) and FLAC. Each frame states its own length and rate, and
- * decoders believe nothing else. Like decoders, the measurement searches on behind bytes that are no frame.
+ * Measures files that are a sequence of frames: MP3, AAC (ADTS) and FLAC. Each frame states its own
+ * length and rate, and decoders believe nothing else. Like decoders, the measurement searches on
+ * behind bytes that are no frame.
  */
 import { mp3Frame, tagBytes } from "../../wire/json/recording.ts";
 import { type Measurement, readPadded, windowBytes } from "./source.ts";
@@ -109,7 +110,10 @@ function* countFrames(
   return { seconds, bytes };
 }
 
-/** Whether frames follow each other inside a frame: then its header is junk, before the frames of the file. */
+/**
+ * Whether frames follow each other inside a frame: then its header is junk, before the frames of
+ * the file.
+ */
 function hidesFrames(format: FrameFormat, { kind }: Frame, bytes: Buffer): boolean {
   const last = bytes.length - format.headerBytes;
   for (let at = bytes.indexOf(0xff, 1); at >= 0 && at < last; at = bytes.indexOf(0xff, at + 1)) {
@@ -121,8 +125,8 @@ function hidesFrames(format: FrameFormat, { kind }: Frame, bytes: Buffer): boole
 }
 
 /**
- * The length of a file of MP3 or AAC frames in seconds. `undefined` if less than half of it is frames: then it is another
- * format. The figures of VBR headers (`Xing`, `VBRI`) do not count.
+ * The length of a file of MP3 or AAC frames in seconds. `undefined` if less than half of it is
+ * frames: then it is another format. The figures of VBR headers (`Xing`, `VBRI`) do not count.
  */
 export function* framesSeconds(format: FrameFormat, bytes: number): Measurement {
   const tagEnd = yield* leadingTagEnd(bytes);
@@ -161,14 +165,18 @@ function* trailingTagBytes(bytes: number): Measurement<number> {
 /** Longest header of a FLAC frame. */
 const flacHeaderBytes = 16;
 
-/** Sample rates of FLAC by their code; the others are written in the frame or in the stream information. */
+/**
+ * Sample rates of FLAC by their code; the others are written in the frame or in the stream
+ * information.
+ */
 const flacRates = [
   0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000,
 ];
 
 /**
- * The samples of all frames of a FLAC file. The sample count of the stream information does not count: encoders of streams
- * leave it open, and players play on. A frame is known by the checksum of its header.
+ * The samples of all frames of a FLAC file. The sample count of the stream information does not
+ * count: encoders of streams leave it open, and players play on. A frame is known by the checksum
+ * of its header.
  *
  * @param start the position of `fLaC`
  */

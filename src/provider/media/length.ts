@@ -1,6 +1,7 @@
 /**
- * Measures the length of video and audio files, by what a player plays. It is held and charged where the vendor does not
- * state a length. Headers that state a length, a bit rate or a number of samples are not trusted.
+ * Measures the length of video and audio files, by what a player plays. It is held and charged
+ * where the vendor does not state a length. Headers that state a length, a bit rate or a number of
+ * samples are not trusted.
  */
 import { open, readFile, type FileHandle } from "node:fs/promises";
 import { aacFrames, flacSeconds, framesSeconds, leadingTagEnd, mp3Frames } from "./frames.ts";
@@ -25,8 +26,8 @@ interface LocalFile {
 }
 
 /**
- * The length of a vendor's file in seconds; `undefined` if the file does not contain it. @throws if the file cannot be
- * read
+ * The length of a vendor's file in seconds; `undefined` if the file does not contain it. @throws if
+ * the file cannot be read
  */
 export async function fileSeconds(file: LocalFile): Promise<number | undefined> {
   const { path, contentType, bytes } = file;
@@ -66,8 +67,8 @@ function readerOf(handle: FileHandle): ReadAt {
 }
 
 /**
- * The length of a customer's recording in seconds, by its content, whatever it is called; `undefined` if its format is
- * not known.
+ * The length of a customer's recording in seconds, by its content, whatever it is called;
+ * `undefined` if its format is not known.
  */
 export async function recordingSeconds(readAt: ReadAt, bytes: number): Promise<number | undefined> {
   return positive(await measureFile(recordingLength(bytes), readAt));
@@ -97,15 +98,20 @@ export function audioSeconds(file: Buffer, format: AudioFormat): number | undefi
 }
 
 /**
- * The highest bit rate of each format, in bytes a second. A file is never shorter than its bytes at this rate.
+ * The highest bit rate of each format, in bytes a second. A file is never shorter than its bytes at
+ * this rate.
  *
  * - MP3: 320 kbit/s, the last row of the table of bit rates (ISO/IEC 11172-3, 2.4.2.3).
- * - AAC: 6,144 bits for a channel and 1,024 samples (ISO/IEC 14496-3, 4.5.3.1), at 96,000 samples a second: 576 kbit/s;
+ * - AAC: 6,144 bits for a channel and 1,024 samples (ISO/IEC 14496-3, 4.5.3.1), at 96,000 samples a
+ *   second: 576 kbit/s;
  *   eight channels, as many as a header of ADTS can name.
- * - FLAC: not compressed, at its highest rate of 655,350 samples a second, with 8 channels of 32 bits (RFC 9639, 8.2).
- * - WAV: the same for 384,000 samples a second, the highest rate of converters. The format itself sets no limit.
+ * - FLAC: not compressed, at its highest rate of 655,350 samples a second, with 8 channels of 32
+ *   bits (RFC 9639, 8.2).
+ * - WAV: the same for 384,000 samples a second, the highest rate of converters. The format itself
+ *   sets no limit.
  * - Opus: 1,275 bytes in each frame of 2.5 ms (RFC 6716, 3.4, R2).
- * - Video: 1 Gbit/s, of level 6.2 in the profile High (ITU-T H.264, table A-1: 800,000 units of 1,250 bits).
+ * - Video: 1 Gbit/s, of level 6.2 in the profile High (ITU-T H.264, table A-1: 800,000 units of
+ *   1,250 bits).
  */
 const bytesPerSecondMax = {
   mp3: 320_000 / 8,
@@ -168,7 +174,10 @@ function* movieAudioSeconds(bytes: number): Measurement {
   return atLeast(statedOr(movie, movie.audio), least);
 }
 
-/** The stated length, unless the tracks are longer. Encoders add a few frames, which the stated length leaves out. */
+/**
+ * The stated length, unless the tracks are longer. Encoders add a few frames, which the stated
+ * length leaves out.
+ */
 function statedOr({ stated }: MovieLength, played: number | undefined): number | undefined {
   if (stated === undefined || played === undefined) return played ?? stated;
   return stated >= played - Math.min(0.25, played / 10) ? stated : played;

@@ -1,6 +1,6 @@
 /**
- * Measures the audio of WebM and Matroska files, by the frames in their blocks. The duration in the header and the
- * timestamps count only for codecs that are not known.
+ * Measures the audio of WebM and Matroska files, by the frames in their blocks. The duration in the
+ * header and the timestamps count only for codecs that are not known.
  */
 import { mp3Frames } from "./frames.ts";
 import { aacFrame } from "./movie.ts";
@@ -28,7 +28,9 @@ const ids = {
   block: 0xa1,
 } as const;
 
-/** Elements that are read inside. Their size does not matter, which recorders of streams leave open. */
+/**
+ * Elements that are read inside. Their size does not matter, which recorders of streams leave open.
+ */
 const containers: ReadonlySet<number> = new Set([
   ...[ids.segment, ids.info, ids.tracks, ids.track, ids.audio, ids.cluster, ids.blockGroup],
 ]);
@@ -49,7 +51,9 @@ interface Track {
   codec: string;
   setup: Buffer;
   rate: number;
-  /** Whether the length of a frame is not known: the codec is not, or frames lack their first bytes. */
+  /**
+   * Whether the length of a frame is not known: the codec is not, or frames lack their first bytes.
+   */
   isUnknown: boolean;
   frameSeconds: number;
   bytes: number;

@@ -1,6 +1,7 @@
 /**
- * Measures MP4 and QuickTime files. The movie header states a length; but players play the samples of the tracks, and a
- * sample of audio lasts as long as its codec says, whatever the tables of times say.
+ * Measures MP4 and QuickTime files. The movie header states a length; but players play the samples
+ * of the tracks, and a sample of audio lasts as long as its codec says, whatever the tables of
+ * times say.
  */
 import { bytesPerSecondMin, type Measurement, readPadded } from "./source.ts";
 
@@ -18,7 +19,10 @@ export interface MovieLength {
   readonly tracks: number | undefined;
   /** The longest audio track, by its codec; `undefined` if there is none. */
   readonly audio: number | undefined;
-  /** Whether all boxes of the file were read; if not, there may be more fragments behind a malformed one. */
+  /**
+   * Whether all boxes of the file were read; if not, there may be more fragments behind a malformed
+   * one.
+   */
   readonly isWhole: boolean;
 }
 
@@ -120,8 +124,8 @@ function word(content: Buffer | undefined, at: number): number {
 }
 
 /**
- * The length in the movie header, in units that it defines. Fragmented files have 0 there, and the length next to
- * their fragments.
+ * The length in the movie header, in units that it defines. Fragmented files have 0 there, and the
+ * length next to their fragments.
  */
 function statedSeconds(movie: Buffer): number | undefined {
   const head = find(movie, "mvhd");
@@ -186,7 +190,8 @@ function fragmentSamples(
     const flags = word(head, 0);
     const track = word(head, 4);
     const usual = defaults.get(track);
-    // The fields that the flags name follow each other: an offset, an index, the duration, the size.
+    // The fields that the flags name follow each other: an offset, an index, the duration, the
+    // size.
     const durationAt = 8 + (flags & 1 ? 8 : 0) + (flags & 2 ? 4 : 0);
     const own: SampleDefaults = {
       duration: flags & 8 ? word(head, durationAt) : (usual?.duration ?? 0),
@@ -230,7 +235,10 @@ function runSamples(run: Buffer, usual: SampleDefaults): Samples {
 /** The length of a track, in seconds. */
 interface TrackLength {
   readonly seconds: number;
-  /** The same, but by its bytes if the codec is not known: then the tables alone state the length. 0: no audio. */
+  /**
+   * The same, but by its bytes if the codec is not known: then the tables alone state the length.
+   * 0: no audio.
+   */
   readonly audioSeconds: number;
 }
 
@@ -278,7 +286,10 @@ function timesOf(table: Buffer): Pick<Samples, "count" | "units"> {
   return { count, units };
 }
 
-/** The table of sizes: one for all samples, or one for each; the compact table has 4, 8 or 16 bits for each. */
+/**
+ * The table of sizes: one for all samples, or one for each; the compact table has 4, 8 or 16 bits
+ * for each.
+ */
 function sizesOf(tables: Buffer): Pick<Samples, "count" | "bytes"> {
   const table = find(tables, "stsz");
   const compact = table === undefined ? find(tables, "stz2") : undefined;
@@ -298,13 +309,19 @@ function sizesOf(tables: Buffer): Pick<Samples, "count" | "bytes"> {
   return { count, bytes };
 }
 
-/** Formats of QuickTime and ISO whose samples are not compressed: each has one value of each channel. */
+/**
+ * Formats of QuickTime and ISO whose samples are not compressed: each has one value of each
+ * channel.
+ */
 const plainFormats: ReadonlySet<string> = new Set([
   ...["raw ", "twos", "sowt", "in24", "in32", "fl32", "fl64", "lpcm", "ipcm", "fpcm"],
   ...["ulaw", "alaw"],
 ]);
 
-/** The length of a sample in seconds, by the codec; `undefined` for codecs whose samples differ or are not known. */
+/**
+ * The length of a sample in seconds, by the codec; `undefined` for codecs whose samples differ or
+ * are not known.
+ */
 function audioSampleSeconds(descriptions: Buffer | undefined): number | undefined {
   const [entry] = childrenOf(descriptions?.subarray(8) ?? Buffer.alloc(0));
   if (entry === undefined) return undefined;
@@ -387,7 +404,8 @@ export function aacFrame(config: Buffer, entryRate: number): AudioFrame | undefi
   // Types 23 and 39 have short delays, 42 has frames of several lengths.
   if (objectType === 42 || Number.isNaN(configRate)) return undefined;
   const samples = objectType === 23 || objectType === 39 ? 512 : 1_024;
-  // With replicated bands, a description may state the rate of the output, twice that of the frames.
+  // With replicated bands, a description may state the rate of the output, twice that of the
+  // frames.
   const rates = [configRate, entryRate].filter((rate) => rate > 0);
   return { samples, rate: Math.min(...rates) };
 }

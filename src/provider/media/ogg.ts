@@ -33,8 +33,9 @@ const rate = 48_000;
 const packetSamplesMax = 5_760;
 
 /**
- * The samples of all packets. The position that the last page states only counts if it cuts less than a packet off,
- * as encoders do at the end. `audioStart` is the position of the first page with samples.
+ * The samples of all packets. The position that the last page states only counts if it cuts less
+ * than a packet off, as encoders do at the end. `audioStart` is the position of the first page with
+ * samples.
  */
 export function* opusLength(
   bytes: number,
@@ -93,7 +94,10 @@ function frameSamples(config: number): number {
   return config < 16 ? 480 * (1 + (config % 2)) : 120 * 2 ** (config % 4);
 }
 
-/** Samples of a packet of Opus, 48,000 a second: its first byte has the length and the number of its frames. */
+/**
+ * Samples of a packet of Opus, 48,000 a second: its first byte has the length and the number of its
+ * frames.
+ */
 export function opusSamples(packet: Buffer): number {
   const [first, second = 0] = packet;
   if (first === undefined) return 0;

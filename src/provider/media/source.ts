@@ -1,11 +1,11 @@
 /**
- * Reads files piece by piece. A measurement is a generator that asks for spans of its file, so that one implementation
- * serves files in memory and on disk.
+ * Reads files piece by piece. A measurement is a generator that asks for spans of its file, so that
+ * one implementation serves files in memory and on disk.
  */
 
 /**
- * Bytes of a second of a recording whose format or codec is not known: of the slowest usual speech, 24 kbit/s. Such a
- * recording counts as longer than it is, rather than shorter.
+ * Bytes of a second of a recording whose format or codec is not known: of the slowest usual speech,
+ * 24 kbit/s. Such a recording counts as longer than it is, rather than shorter.
  */
 export const bytesPerSecondMin = 3_000;
 
@@ -15,7 +15,10 @@ export interface Span {
   readonly length: number;
 }
 
-/** Asks for spans, and returns its result. It gets fewer bytes than it asked for at the end of the file. */
+/**
+ * Asks for spans, and returns its result. It gets fewer bytes than it asked for at the end of the
+ * file.
+ */
 export type Measurement<Result = number | undefined> = Generator<Span, Result, Buffer>;
 
 /** Reads up to `length` bytes from a position; fewer at the end of the file. */
@@ -45,7 +48,10 @@ export class FileWindow {
     return this.#part.subarray(position - this.#start);
   }
 
-  /** Up to `length` bytes from a position, at most {@link windowBytes}; fewer at the end of the file. */
+  /**
+   * Up to `length` bytes from a position, at most {@link windowBytes}; fewer at the end of the
+   * file.
+   */
   *read(position: number, length: number): Measurement<Buffer> {
     return (yield* this.rest(position, length)).subarray(0, length);
   }

@@ -48,8 +48,8 @@ function* readChunk(at: number): Measurement<{ type: string; start: number; leng
 }
 
 /**
- * The samples. The size of the chunk counts only if nothing but further chunks follows: streams leave it open, and a size
- * that is too small would leave most of the file out.
+ * The samples. The size of the chunk counts only if nothing but further chunks follows: streams
+ * leave it open, and a size that is too small would leave most of the file out.
  */
 function* dataFrom(start: number, length: number, bytes: number): Measurement<Data> {
   const whole = { start, end: bytes };

@@ -1,4 +1,7 @@
-/** Anything that serves `POST {base_url}/chat/completions`, pictures or speech as OpenAI does: vLLM, Ollama … */
+/**
+ * Anything that serves `POST {base_url}/chat/completions`, pictures or speech as OpenAI does: vLLM,
+ * Ollama …
+ */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";

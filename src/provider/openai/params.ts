@@ -39,7 +39,10 @@ const own = [
   "user",
 ];
 
-/** Further parameters of OpenAI itself. A closed list, since some others change the price of an image. */
+/**
+ * Further parameters of OpenAI itself. A closed list, since some others change the price of an
+ * image.
+ */
 function openaiExtra(members: Readonly<Record<string, JsonObject>>): JsonObject {
   return {
     type: "object",

@@ -1,6 +1,6 @@
 /**
- * Images and speech in OpenAI's style. Each is a single request that is answered when it is done; there is no
- * idempotency key, so repeats are not recognised.
+ * Images and speech in OpenAI's style. Each is a single request that is answered when it is done;
+ * there is no idempotency key, so repeats are not recognised.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -33,7 +33,10 @@ import {
 } from "../task.ts";
 import { speechSchema, imageSchema, imageBody, speechBody, speechFormat } from "./params.ts";
 
-/** @param isOpenai whether this is OpenAI itself, whose parameters are all known; other servers may have more */
+/**
+ * @param isOpenai whether this is OpenAI itself, whose parameters are all known; other servers may
+ * have more
+ */
 export function createOpenaiTasks(config: VendorConfig, isOpenai: boolean): OpenTasks {
   const http = createTaskHttp(config, {
     credential: bearerHeader(config.apiKey),

@@ -1,4 +1,7 @@
-/** Replicate: predictions of images, videos and audio, and of texts in its own form. It speaks no style of text generation. */
+/**
+ * Replicate: predictions of images, videos and audio, and of texts in its own form. It speaks no
+ * style of text generation.
+ */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { bearerHeader } from "../http-vendor.ts";

@@ -1,5 +1,6 @@
 /**
- * Parameters of predictions. Each Replicate model has its own input; these are the names that most models share.
+ * Parameters of predictions. Each Replicate model has its own input; these are the names that most
+ * models share.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -136,7 +137,10 @@ const audio: Form = {
   ]),
 };
 
-/** Members that would make a model produce more than is charged: the price is computed from `n` and `duration`. */
+/**
+ * Members that would make a model produce more than is charged: the price is computed from `n` and
+ * `duration`.
+ */
 const multipliers = [
   "num_outputs",
   "num_images",
@@ -192,7 +196,8 @@ export function replicateUnits(params: JsonObject, { type }: UnitModel): TaskUni
 
 /** Returns the Replicate file that a URL refers to, and its host; undefined for other URLs. */
 export function fileIn(text: string): { readonly id: string; readonly host: string } | undefined {
-  // Parsed as the URL standard does, which ignores control characters, so that no spelling of a URL escapes.
+  // Parsed as the URL standard does, which ignores control characters, so that no spelling of a URL
+  // escapes.
   const url = /^[\0- ]*h/i.test(text) ? URL.parse(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
   const [, id] = /\/v1\/+files\/+([^/]+)/i.exec(decodeUri(url.pathname)) ?? [];

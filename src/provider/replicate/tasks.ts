@@ -1,6 +1,6 @@
 /**
- * Predictions of Replicate. A prediction carries no reference of ours and repeats are not recognised, so a submit
- * without an answer is never repeated.
+ * Predictions of Replicate. A prediction carries no reference of ours and repeats are not
+ * recognised, so a submit without an answer is never repeated.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -107,7 +107,9 @@ function idIn(prediction: JsonObject | undefined): string | undefined {
   return typeof id === "string" && /^[\w-]{1,128}$/.test(id) ? id : undefined;
 }
 
-/** `owner/name` runs the newest version; `owner/name:version`, or a version alone, runs that one. */
+/**
+ * `owner/name` runs the newest version; `owner/name:version`, or a version alone, runs that one.
+ */
 function targetOf(model: string): { readonly path: string; readonly body: JsonObject } {
   const [name = "", version] = model.split(":");
   if (version !== undefined) return { path: "/predictions", body: { version } };
@@ -127,8 +129,8 @@ const words: RefusalReader = {
 };
 
 /**
- * Implements {@link Vendor.faultOf}: a version that does not exist, or is not available to us, arrives as a wrong
- * parameter.
+ * Implements {@link Vendor.faultOf}: a version that does not exist, or is not available to us,
+ * arrives as a wrong parameter.
  */
 export function replicateFault(status: number, body: Buffer): VendorFault | undefined {
   const text = `${titleOf(body)} ${detailOf(body) ?? ""}`;
@@ -190,8 +192,8 @@ function updateOf(prediction: JsonObject): TaskUpdate {
 }
 
 /**
- * Reads the state of a prediction with any kind of output: strings are its text, and anything else without files is
- * still a result. @throws VendorReplyError
+ * Reads the state of a prediction with any kind of output: strings are its text, and anything else
+ * without files is still a result. @throws VendorReplyError
  */
 export function predictionUpdate(
   prediction: JsonObject,
@@ -249,8 +251,8 @@ function succeeded({ output = null, metrics = null }: JsonObject): TaskUpdate {
 }
 
 /**
- * Replicate charges the time that a cancelled prediction ran; the part that has a unit of the price is charged
- * here.
+ * Replicate charges the time that a cancelled prediction ran; the part that has a unit of the price
+ * is charged here.
  */
 function cancelled({ output = null, metrics = null }: JsonObject): TaskUpdate {
   const reported = isObject(metrics) ? metrics : {};

@@ -57,7 +57,10 @@ insert into response_event (account_id, response_id, last, events)
   select $1, $2, $3, $4 where exists (select from stored_response where account_id = $1 and id = $2)
   on conflict do nothing`;
 
-/** Without waiting for the disk: a crash of the database that loses these events also ends the response. */
+/**
+ * Without waiting for the disk: a crash of the database that loses these events also ends the
+ * response.
+ */
 const writeSql = `
 with loose as (select set_config('synchronous_commit', 'off', true)), written as (${insertSql} returning 1)
 select pg_notify('task_changed', $5) from loose`;
@@ -97,7 +100,10 @@ export function createEventLog(pool: Pick<Pool, "query">): EventLog {
 
 type Row = RowOf<typeof ResponseEventEntity, "last" | "events">;
 
-/** Splits a row into events. Each ends with its only empty line, because its JSON has no line breaks. */
+/**
+ * Splits a row into events. Each ends with its only empty line, because its JSON has no line
+ * breaks.
+ */
 function numberedEvents({ last, events }: Row): Array<[number, string]> {
   const texts = events.toString("utf8").split("\n\n").slice(0, -1);
   return texts.map((text, at) => [last - texts.length + 1 + at, `${text}\n\n`]);
@@ -115,7 +121,10 @@ export function responseEvent(number: number, type: string, response: string): s
   return eventText(number, type, `{"response":${response}}`);
 }
 
-/** Formats an event of the stream. @param json its members; the vendor's type and number are replaced */
+/**
+ * Formats an event of the stream. @param json its members; the vendor's type and number are
+ * replaced
+ */
 export function eventText(number: number, type: string, json: string): string {
   const own = [
     { name: "type", json: JSON.stringify(type) },
@@ -140,7 +149,10 @@ export interface FollowRequest {
   readonly taskId: string;
   /** Number of the last event that the client has; -1 if it has none. */
   readonly after: number;
-  /** Aborted when the client disconnects or the gateway stops. The response continues in either case. */
+  /**
+   * Aborted when the client disconnects or the gateway stops. The response continues in either
+   * case.
+   */
   readonly signal: AbortSignal;
 }
 

@@ -1,4 +1,6 @@
-/** Reads requests of the responses style with `background: true`, and the parameters of their tasks. */
+/**
+ * Reads requests of the responses style with `background: true`, and the parameters of their tasks.
+ */
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -33,8 +35,10 @@ export function asksForBackground({ dialect, body }: ExchangeRequest): boolean {
 
 /** A background request that has been read. */
 interface BackgroundRequest {
-  /** The exchange that generates the response later: streamed, and without `background`, because a background response
-   * at the vendor could not be stopped and would run on unpaid. */
+  /**
+   * The exchange that generates the response later: streamed, and without `background`, because a
+   * background response at the vendor could not be stopped and would run on unpaid.
+   */
   readonly exchange: ExchangeRequest;
   /** The client's body, and as JSON. */
   readonly record: JsonRecord;

@@ -198,8 +198,10 @@ function writeRows(
 /** Time for which events are batched, because each write is a commit and wakes readers. */
 const batchDelayMs = 100;
 
-/** The vendor's events that the gateway writes itself: the response began before its vendor's stream, and its last
- * event is written with the stored response. */
+/**
+ * The vendor's events that the gateway writes itself: the response began before its vendor's
+ * stream, and its last event is written with the stored response.
+ */
 const replacedEvents = new Set([
   "response.created",
   "response.queued",
@@ -233,7 +235,9 @@ export class Recorder {
     this.#next = last + 1;
   }
 
-  /** Records the start of the generation, once for all attempts. @param pending the response as JSON */
+  /**
+   * Records the start of the generation, once for all attempts. @param pending the response as JSON
+   */
   begin(pending: string): void {
     if (this.#next > initialEvents(pending).last + 1) return;
     const response = withStatus(pending, { status: "in_progress" });
@@ -245,7 +249,10 @@ export class Recorder {
     if (type !== "" && !replacedEvents.has(type)) this.#add(type, json);
   }
 
-  /** Writes pending events and the last one, in the transaction that ends the response. May be repeated. */
+  /**
+   * Writes pending events and the last one, in the transaction that ends the response. May be
+   * repeated.
+   */
   async finish(transaction: Transaction, response: string): Promise<void> {
     await this.#written();
     const type = `response.${textAt(parseRecord(response) ?? {}, "status")}`;

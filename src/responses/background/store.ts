@@ -1,4 +1,7 @@
-/** Stores background responses: first the request, then the response. They share the table of stored responses. */
+/**
+ * Stores background responses: first the request, then the response. They share the table of stored
+ * responses.
+ */
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Pool } from "pg";
 import {
@@ -140,8 +143,10 @@ interface Row {
 export interface BackgroundState {
   /** The response with its current status, as JSON in UTF-8. @throws GatewayError NOT_FOUND */
   status(accountId: string, responseId: string): Promise<Buffer>;
-  /** Requests the cancel of a response, and waits briefly for its end. A response that has ended otherwise stays as
-   * it is. */
+  /**
+   * Requests the cancel of a response, and waits briefly for its end. A response that has ended
+   * otherwise stays as it is.
+   */
   cancel(accountId: string, taskId: string): Promise<void>;
 }
 
@@ -158,7 +163,8 @@ export function createBackgroundState(
       if (background?.isPending !== true) return response;
       const status = await tasks.find(accountId, background.taskId);
       if (status === undefined) throw noSuchResponse(responseId);
-      // The task ended between the two reads. One transaction wrote its end and the response, so read again.
+      // The task ended between the two reads. One transaction wrote its end and the response, so
+      // read again.
       if (status.status === "completed") return this.status(accountId, responseId);
       return Buffer.from(withStatus(response.toString(), status));
     },

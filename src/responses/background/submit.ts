@@ -1,4 +1,6 @@
-/** Accepts background responses. An invalid request is refused at once; later failures end the task. */
+/**
+ * Accepts background responses. An invalid request is refused at once; later failures end the task.
+ */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExchangeRequest } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { withoutServiceTiers } from "../../config/tier-prices.ts";
@@ -78,7 +80,10 @@ async function whole(
   sink.whole({ status: 200, headers: { ...headers, ...headersOf(accepted) } }, body);
 }
 
-/** Streams the events. The client may disconnect: the response continues, and can be read from any event on. */
+/**
+ * Streams the events. The client may disconnect: the response continues, and can be read from any
+ * event on.
+ */
 async function stream(
   accepted: Accepted,
   { context: { caller, signal }, options, sink }: ReplyTo,
@@ -174,7 +179,10 @@ async function accept(
   return { ...started, dropped, pending };
 }
 
-/** Starts a task with the bound of its tokens. As for calls: where the balance does not cover it, the tokens are counted. */
+/**
+ * Starts a task with the bound of its tokens. As for calls: where the balance does not cover it,
+ * the tokens are counted.
+ */
 async function startWithin(
   tokens: RequestTokens,
   start: (inputTokens: number) => Promise<BackgroundStarted>,

@@ -1,4 +1,7 @@
-/** The interface between background responses and the room that runs tasks; app/gateway.ts connects them. */
+/**
+ * The interface between background responses and the room that runs tasks; app/gateway.ts connects
+ * them.
+ */
 import type { MaxUsage } from "../../billing/prices/pricing.ts";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { KeyCaller } from "../../core/caller.ts";
@@ -8,7 +11,8 @@ import type { Transaction } from "../../provider/task.ts";
 /** Runs background responses as TEXT tasks. */
 export interface BackgroundTasks {
   /**
-   * Accepts a response, durably: one transaction writes the task, its hold and the writes of `writeAlongside`.
+   * Accepts a response, durably: one transaction writes the task, its hold and the writes of
+   * `writeAlongside`.
    *
    * @throws GatewayError INSUFFICIENT_BALANCE, QUEUE_FULL, IDEMPOTENCY_KEY_REUSED
    */
@@ -16,7 +20,8 @@ export interface BackgroundTasks {
   /** The status of a response; undefined if the account has none with this id. */
   find(accountId: string, taskId: string): Promise<BackgroundStatus | undefined>;
   /**
-   * Requests the cancel of a response, and waits briefly for its end. A response that has ended stays as it is.
+   * Requests the cancel of a response, and waits briefly for its end. A response that has ended
+   * stays as it is.
    *
    * @throws GatewayError TASK_NOT_FOUND
    */

@@ -48,8 +48,8 @@ export const StoredResponseEntity = defineEntity({
 });
 
 /**
- * The reasoning of a turn with tool calls, found by the SHA-256 of each call's id. The row of the turn's first call has
- * `sealed`; the other rows refer to it by `firstDigest`.
+ * The reasoning of a turn with tool calls, found by the SHA-256 of each call's id. The row of the
+ * turn's first call has `sealed`; the other rows refer to it by `firstDigest`.
  */
 export const KeptReasoningEntity = defineEntity({
   name: "KeptReasoningEntity",
@@ -70,8 +70,10 @@ export const KeptReasoningEntity = defineEntity({
   ],
 });
 
-/** Events of a streamed background response, several to a row; `last`: the number of the row's last event. A trigger
- * deletes them with their response. */
+/**
+ * Events of a streamed background response, several to a row; `last`: the number of the row's last
+ * event. A trigger deletes them with their response.
+ */
 export const ResponseEventEntity = defineEntity({
   name: "ResponseEventEntity",
   tableName: "response_event",

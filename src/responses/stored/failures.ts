@@ -1,7 +1,10 @@
 /** The errors of requests that refer to stored responses. */
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
-/** The caller's account has no response with this id. Another account's response gets the same error. */
+/**
+ * The caller's account has no response with this id. Another account's response gets the same
+ * error.
+ */
 export function noSuchResponse(id: string): GatewayError {
   return new GatewayError(
     ErrorCode.NOT_FOUND,

@@ -75,8 +75,10 @@ const idPrefixes: ReadonlyMap<string, string> = new Map([
   ["custom_tool_call_output", "ctco_"],
 ]);
 
-/** The common part of generated ids: derived from the response's id, so that they are the same each time, and short
- * enough for the style's limit of 64 characters. */
+/**
+ * The common part of generated ids: derived from the response's id, so that they are the same each
+ * time, and short enough for the style's limit of 64 characters.
+ */
 function idRoot(responseId: string): string {
   return responseId.replace(/^resp_/, "").slice(0, 48);
 }
@@ -92,7 +94,9 @@ export function isItem({ record }: JsonItem): boolean {
   return record["type"] !== "item_reference";
 }
 
-/** Whether an id can be looked up: PostgreSQL refuses some other texts, and the router longer ones. */
+/**
+ * Whether an id can be looked up: PostgreSQL refuses some other texts, and the router longer ones.
+ */
 export function isResponseId(id: string): boolean {
   return id.length <= responseIdCharsMax && /^[\x21-\x7e]+$/.test(id);
 }

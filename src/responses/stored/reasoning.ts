@@ -1,7 +1,7 @@
 /**
- * Stores reasoning for clients whose style cannot carry it (chat completions), and restores it into the turns whose tool
- * calls it led to, before the next request to a vendor (R-TXT-3). It is stored for a day, sealed per account, and found
- * by the ids of the tool calls.
+ * Stores reasoning for clients whose style cannot carry it (chat completions), and restores it into
+ * the turns whose tool calls it led to, before the next request to a vendor (R-TXT-3). It is stored
+ * for a day, sealed per account, and found by the ids of the tool calls.
  */
 import { createHash } from "node:crypto";
 import { create, fromJson, toJson, type JsonValue } from "@bufbuild/protobuf";
@@ -42,8 +42,8 @@ export function recallReasoning(
 }
 
 /**
- * Merges stored reasoning into a turn, in the vendor's order: vendors require each reasoning part before the calls that
- * it led to.
+ * Merges stored reasoning into a turn, in the vendor's order: vendors require each reasoning part
+ * before the calls that it led to.
  *
  * @param kept the reasoning, and markers for the text and the calls around it
  * @param sent the parts that the client sent

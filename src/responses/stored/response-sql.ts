@@ -8,8 +8,9 @@ import { bodyBytesMax, storedChainMax, storedResponseTtlMs } from "../../core/li
 const extendSlackMs = 24 * 60 * 60 * 1_000;
 
 /**
- * Stores a response. $1: account, $2: id, $3: model, $4: the continued response, $5: response, $6: input, $7: item ids,
- * $8: bytes, $9: time to live in milliseconds, $10: task, $11: the exchange that generates it.
+ * Stores a response. $1: account, $2: id, $3: model, $4: the continued response, $5: response, $6:
+ * input, $7: item ids, $8: bytes, $9: time to live in milliseconds, $10: task, $11: the exchange
+ * that generates it.
  *
  * Skips rows that another turn is extending: waiting for them could deadlock.
  */
@@ -36,8 +37,11 @@ insert into stored_response
     response = excluded.response, input = excluded.input, item_ids = excluded.item_ids,
     bytes = excluded.bytes, create_time = now(), expires_at = excluded.expires_at`;
 
-/** Stores a complete background response, unless it was deleted meanwhile. $1: account, $2: id, $3: response,
- * $4: item ids, $5: bytes, $6: time to live in milliseconds, $7: the vendor that stores it too, $8: the vendor's id. */
+/**
+ * Stores a complete background response, unless it was deleted meanwhile. $1: account, $2: id, $3:
+ * response, $4: item ids, $5: bytes, $6: time to live in milliseconds, $7: the vendor that stores
+ * it too, $8: the vendor's id.
+ */
 export const finishSql = `
 update stored_response set response = $3, item_ids = $4, bytes = $5, vendor = $7, vendor_id = $8,
     request = null, expires_at = now() + $6 * interval '1 ms'

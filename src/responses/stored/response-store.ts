@@ -1,6 +1,6 @@
 /**
- * Stores responses per account. Each row has its own input and the id of the response that it continues. The
- * conversation is assembled when a request continues it.
+ * Stores responses per account. Each row has its own input and the id of the response that it
+ * continues. The conversation is assembled when a request continues it.
  */
 import type { Pool } from "pg";
 import {
@@ -61,14 +61,21 @@ export interface ResponseStore {
   find(accountId: string, id: string): Promise<StoredResponse | undefined>;
   /** Deletes a response. @returns whether there was one */
   delete(accountId: string, id: string): Promise<boolean>;
-  /** Finds input and output items of the account's responses by their ids, for `item_reference`. Of two items with the
-   * same id the newer is returned; unknown ids are missing. */
+  /**
+   * Finds input and output items of the account's responses by their ids, for `item_reference`. Of
+   * two items with the same id the newer is returned; unknown ids are missing.
+   */
   findItems(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonItem>>;
   /** Finds which of these items vendors store for the account, as {@link remember} recorded. */
   findVendorItems(accountId: string, ids: readonly string[]): Promise<readonly VendorItems[]>;
-  /** Counts bytes that were written for an account by other means than {@link save}; {@link trim} uses the count. */
+  /**
+   * Counts bytes that were written for an account by other means than {@link save}; {@link trim}
+   * uses the count.
+   */
   countWritten(accountId: string, bytes: number): void;
-  /** Deletes responses beyond the storage limit of each account that this process has written to. */
+  /**
+   * Deletes responses beyond the storage limit of each account that this process has written to.
+   */
   trim(): Promise<void>;
 }
 
@@ -279,8 +286,10 @@ interface HereChain {
   readonly kind: "here";
   /** The public name of the model of the last response. */
   readonly model: string;
-  /** Input and output of each response, in order, to be sent before the new input. Reasoning is included as the client
-   * got it. */
+  /**
+   * Input and output of each response, in order, to be sent before the new input. Reasoning is
+   * included as the client got it.
+   */
   readonly items: readonly JsonItem[];
 }
 
@@ -310,7 +319,9 @@ interface ChainRow {
   readonly response: Buffer | null;
 }
 
-/** First the ids, then the bodies of the needed rows: the recursion would copy a body at each step. */
+/**
+ * First the ids, then the bodies of the needed rows: the recursion would copy a body at each step.
+ */
 const chainSql = `
 with recursive chain as (
   select id, previous_id, bytes::bigint as total, 1 as depth from stored_response

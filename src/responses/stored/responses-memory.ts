@@ -88,7 +88,9 @@ function inputElements(json: string): string[] {
   return json.startsWith('"') ? inputItems(json).map((item) => item.json) : listElements(json);
 }
 
-/** The body with another value of a member, or with the member; the same bytes if it has this value. */
+/**
+ * The body with another value of a member, or with the member; the same bytes if it has this value.
+ */
 function withMember({ body, outline }: AskedRequest, name: string, json: string): Buffer {
   const member = outline.members.findLast(({ key }) => key === name);
   if (member === undefined) {
@@ -100,7 +102,9 @@ function withMember({ body, outline }: AskedRequest, name: string, json: string)
   return Buffer.concat(applyEdits(body, [{ start, end, text: json }]));
 }
 
-/** Replaces references to items that are stored here, and finds the vendor that stores the others. */
+/**
+ * Replaces references to items that are stored here, and finds the vendor that stores the others.
+ */
 async function withReferences(
   store: ResponseStore,
   accountId: string,
@@ -237,7 +241,10 @@ function valueOf(asked: AskedRequest, name: string): unknown {
   return json === "" ? undefined : JSON.parse(json);
 }
 
-/** The bytes of text that a vendor reads when a request continues the response, by the vendor's own count. */
+/**
+ * The bytes of text that a vendor reads when a request continues the response, by the vendor's own
+ * count.
+ */
 export function contextBytes(response: JsonRecord): number {
   const usage = recordAt(response, "usage") ?? {};
   const tokens = (countAt(usage, "input_tokens") ?? 0) + (countAt(usage, "output_tokens") ?? 0);

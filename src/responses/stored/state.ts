@@ -66,7 +66,9 @@ const everyMsDefault = 10 * 60 * 1_000;
 /** Rows per statement: a longer one would block others. */
 const batch = 1_000;
 
-/** The expiry of a response is set again at its end, from which the age of its events is computed. */
+/**
+ * The expiry of a response is set again at its end, from which the age of its events is computed.
+ */
 const eventsSql = `
 delete from response_event e using stored_response r
   where r.account_id = e.account_id and r.id = e.response_id

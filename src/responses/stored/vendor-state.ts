@@ -1,4 +1,7 @@
-/** Sends requests about stored responses to the vendors that store them. Ownership is checked before. */
+/**
+ * Sends requests about stored responses to the vendors that store them. Ownership is checked
+ * before.
+ */
 import type { Logger } from "pino";
 import { jsonDepthMax, replyBytesMax } from "../../core/limits.ts";
 import { type Member, scanObject } from "../../wire/json/outline.ts";
@@ -74,7 +77,10 @@ interface Refused {
   readonly reply: VendorReply;
 }
 
-/** Converts a refusal as for model calls (R-ERR-3, R-ERR-4), except that 404 concerns the response, not the model. */
+/**
+ * Converts a refusal as for model calls (R-ERR-3, R-ERR-4), except that 404 concerns the response,
+ * not the model.
+ */
 async function refused(
   { metrics, log }: VendorStateOptions,
   { storing, responseId, reply }: Refused,

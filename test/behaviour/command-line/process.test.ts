@@ -8,7 +8,10 @@ const bin = join(import.meta.dirname, "../../../bin/uas.js");
 const cwd = mkdtempSync(join(tmpdir(), "uas-cli-"));
 afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 
-/** Runs the command as a process; `closeEarly` closes its output after the first piece, as `head` does. */
+/**
+ * Runs the command as a process; `closeEarly` closes its output after the first piece, as `head`
+ * does.
+ */
 async function uas(args: readonly string[], { closeEarly = false } = {}) {
   const child = spawn(process.execPath, [bin, ...args], {
     cwd,

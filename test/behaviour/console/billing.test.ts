@@ -1,4 +1,7 @@
-/** The billing page in a real browser: filters of the ledger, and the alert of low balance (R-CON-1). */
+/**
+ * The billing page in a real browser: filters of the ledger, and the alert of low balance
+ * (R-CON-1).
+ */
 import { readFile } from "node:fs/promises";
 import { createClient } from "@connectrpc/connect";
 import type { Page } from "playwright-core";

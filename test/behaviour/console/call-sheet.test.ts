@@ -1,4 +1,7 @@
-/** The details of a call in a real browser: what it can be repeated with, and who could not take it (R-CON-1). */
+/**
+ * The details of a call in a real browser: what it can be repeated with, and who could not take it
+ * (R-CON-1).
+ */
 import { createClient } from "@connectrpc/connect";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

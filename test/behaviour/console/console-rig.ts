@@ -1,4 +1,7 @@
-/** A demo gateway with its console, a browser in front of it, and everything that either of them says. */
+/**
+ * A demo gateway with its console, a browser in front of it, and everything that either of them
+ * says.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -64,7 +67,8 @@ interface MoreVendors {
 /**
  * Starts it.
  *
- * @param sections what the configuration has behind the demo's: more models, then other sections. Default: nothing
+ * @param sections what the configuration has behind the demo's: more models, then other sections.
+ * Default: nothing
  * @param vendors more vendors, and the variables with their credentials. Default: none
  */
 export async function startConsole(

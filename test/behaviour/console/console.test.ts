@@ -101,7 +101,8 @@ describe.runIf(browser !== undefined)("the console", () => {
   test("filters stand in the address, and a reload brings them back", async () => {
     await page.getByRole("combobox", { name: "Outcome" }).selectOption("failed");
     await page.waitForURL(/outcome=failed/);
-    // The calls while the key was disabled, with the reason that their caller was not told (R-AUTH-2).
+    // The calls while the key was disabled, with the reason that their caller was not told
+    // (R-AUTH-2).
     await page.getByRole("row").filter({ hasText: "401 invalid_request" }).first().click();
     await dialog().getByText("Enable the API key on the API keys page").waitFor();
     await dialog().getByRole("button", { name: "Close" }).click();

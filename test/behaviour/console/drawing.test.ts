@@ -63,7 +63,9 @@ describe.runIf(browser !== undefined)("the console while it is drawn", () => {
     await of.goto(`${rig.url}/console${path}`);
   }
 
-  /** The pages that move more than they may, each with what moves. @param go how one gets to each */
+  /**
+   * The pages that move more than they may, each with what moves. @param go how one gets to each
+   */
   async function shiftsOfAll(
     paths: readonly string[],
     width: number,

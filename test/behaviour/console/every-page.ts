@@ -23,8 +23,9 @@ interface AxeResult {
 }
 
 /**
- * What is wrong with a page for people who do not see it, or not well, or have no mouse: WCAG 2.2 AA and more. What is
- * found is looked for again: a list that is drawn anew during the first look leaves parts without text for its moment.
+ * What is wrong with a page for people who do not see it, or not well, or have no mouse: WCAG 2.2
+ * AA and more. What is found is looked for again: a list that is drawn anew during the first look
+ * leaves parts without text for its moment.
  *
  * @param part what is looked at, as a selector. Default: everything
  */

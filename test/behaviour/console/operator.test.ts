@@ -1,4 +1,7 @@
-/** The operator's pages in a real browser: accounts, balances, users, codes, vendors, the audit log (R-CON-1). */
+/**
+ * The operator's pages in a real browser: accounts, balances, users, codes, vendors, the audit log
+ * (R-CON-1).
+ */
 import { createClient } from "@connectrpc/connect";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -153,7 +156,8 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
   });
 
   test("a charge is refunded from the call's details, and the account's ledger has the refund", async () => {
-    // The newest one that was charged: those with the key that was disabled afterwards cost nothing.
+    // The newest one that was charged: those with the key that was disabled afterwards cost
+    // nothing.
     const served = page.getByRole("row").filter({ hasText: "Nordwind GmbH" });
     const row = served.filter({ has: page.getByText("200", { exact: true }) }).first();
     await row.getByRole("button").first().click();

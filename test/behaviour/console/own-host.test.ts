@@ -1,4 +1,7 @@
-/** A console with its own host (`UAS_CONSOLE_URL`) in a real browser: its pages call the API on another one. */
+/**
+ * A console with its own host (`UAS_CONSOLE_URL`) in a real browser: its pages call the API on
+ * another one.
+ */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import type { Page } from "playwright-core";

@@ -1,4 +1,7 @@
-/** The playground in a real browser: tools, images, tasks, and the code that does the same (R-CON-1). */
+/**
+ * The playground in a real browser: tools, images, tasks, and the code that does the same
+ * (R-CON-1).
+ */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { createClient } from "@connectrpc/connect";

@@ -1,5 +1,7 @@
-/** How much of a page moves while it is being drawn: the browser's own cumulative layout shift, also within half a second of
- * a click, for which the browser excuses a page. */
+/**
+ * How much of a page moves while it is being drawn: the browser's own cumulative layout shift, also
+ * within half a second of a click, for which the browser excuses a page.
+ */
 import type { Page } from "playwright-core";
 
 /** Runs in the browser, before anything of a page. */

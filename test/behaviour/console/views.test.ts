@@ -1,4 +1,7 @@
-/** What the console shows of calls and usage: first steps, filters, spans and time zones, by hand and by address. */
+/**
+ * What the console shows of calls and usage: first steps, filters, spans and time zones, by hand
+ * and by address.
+ */
 import { createClient } from "@connectrpc/connect";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

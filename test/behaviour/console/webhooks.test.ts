@@ -1,4 +1,7 @@
-/** Webhooks from the console to a receiver and back: secret, task, delivery, failure, resend (R-CON-1, R-HOOK-1). */
+/**
+ * Webhooks from the console to a receiver and back: secret, task, delivery, failure, resend
+ * (R-CON-1, R-HOOK-1).
+ */
 import { createHmac } from "node:crypto";
 import { createClient } from "@connectrpc/connect";
 import type { Page } from "playwright-core";

@@ -1,4 +1,7 @@
-/** R-MON-11: the default policy of a disconnect reads on for the vendor's own count, and charges what it was sent. */
+/**
+ * R-MON-11: the default policy of a disconnect reads on for the vendor's own count, and charges
+ * what it was sent.
+ */
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -42,7 +45,9 @@ function held(part: number): { behaviour: Behaviour; open: () => void } {
   return { behaviour: heldBack(whole, { part, until: promise }), open: resolve };
 }
 
-/** Asks for a stream and disconnects at the text or the moment, or once the vendor has the request. */
+/**
+ * Asks for a stream and disconnects at the text or the moment, or once the vendor has the request.
+ */
 async function askAndLeave(
   model: string,
   leaveAt: string | Promise<void> | undefined,

@@ -1,4 +1,6 @@
-/** R-TXT-9, R-MON-8: the client leaves, and its vendor's work is stopped at once or read to its end. */
+/**
+ * R-TXT-9, R-MON-8: the client leaves, and its vendor's work is stopped at once or read to its end.
+ */
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";

@@ -47,7 +47,10 @@ export class Leaver {
   }
 }
 
-/** The number of replies that a gateway reads although their clients have disconnected; -1: it does not say. */
+/**
+ * The number of replies that a gateway reads although their clients have disconnected; -1: it does
+ * not say.
+ */
 export async function detachedReplies({ app }: Pick<Gateway, "app">): Promise<number> {
   const metric = app.metrics.registry.getSingleMetric("uas_replies_drained");
   return (await metric?.get())?.values[0]?.value ?? -1;

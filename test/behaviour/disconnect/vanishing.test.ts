@@ -1,5 +1,8 @@
-/** 1,000 streams whose clients vanish at a random byte: each has a record, and is charged what the policy says,
- * to the nano-USD (R-TXT-9, R-MON-8). What that is, is added up here from what the vendor sent. */
+/**
+ * 1,000 streams whose clients vanish at a random byte: each has a record, and is charged what the
+ * policy says, to the nano-USD (R-TXT-9, R-MON-8). What that is, is added up here from what the
+ * vendor sent.
+ */
 import { request as httpRequest } from "node:http";
 import { expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
@@ -31,7 +34,9 @@ interface Plan {
   readonly caller: Caller;
   readonly vendor: (typeof styles)[number];
   readonly policy: Policy;
-  /** Where the vendor is when the client leaves, as a part of its bytes; below 0: before its head. */
+  /**
+   * Where the vendor is when the client leaves, as a part of its bytes; below 0: before its head.
+   */
   readonly part: number;
 }
 
@@ -150,8 +155,8 @@ function expectedCost(stream: Stream): bigint {
   if (/"(?:completion_tokens|output_tokens)":15\b/.test(events)) return reportedCost;
   const bytes = Buffer.byteLength(delivered(stream.vendor, events).text);
   const made = BigInt(Math.ceil(bytes / 4)) * price.output;
-  // The vendor has the whole request, so its input is charged (R-MON-11). Messages tells first what it has read; the
-  // others have told nothing yet.
+  // The vendor has the whole request, so its input is charged (R-MON-11). Messages tells first what
+  // it has read; the others have told nothing yet.
   const { input, cached, written } = tokens;
   const read =
     stream.vendor === "messages" && events.includes("message_start")

@@ -1,4 +1,7 @@
-/** What tests of clients that leave have in common: requests of every style, and what vendors tell of them. */
+/**
+ * What tests of clients that leave have in common: requests of every style, and what vendors tell
+ * of them.
+ */
 import { priceDefault } from "../../support/gateway.ts";
 import type { Caller } from "../../support/sdk-streams.ts";
 import type { VendorStyle } from "../../support/style-gateway.ts";

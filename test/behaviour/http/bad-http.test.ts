@@ -1,4 +1,7 @@
-/** Requests that are bad as HTTP already: a 4xx or a closed connection, never a 5xx (R-ERR-7, R-ID-1). */
+/**
+ * Requests that are bad as HTTP already: a 4xx or a closed connection, never a 5xx (R-ERR-7,
+ * R-ID-1).
+ */
 import { describe, expect, it } from "vitest";
 import { headerBytesMax } from "../../../src/core/limits.ts";
 import { sendBytes } from "../../support/raw-http.ts";

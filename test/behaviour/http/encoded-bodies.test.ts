@@ -1,4 +1,7 @@
-/** R-ERR-1, R-ERR-7: a body that cannot be read as JSON in UTF-8 gets 415 in its style, on every route with one. */
+/**
+ * R-ERR-1, R-ERR-7: a body that cannot be read as JSON in UTF-8 gets 415 in its style, on every
+ * route with one.
+ */
 import { gzipSync } from "node:zlib";
 import { expect, it } from "vitest";
 import { ask, errorOf, json, publicModel, useGateway } from "../harness.ts";

@@ -98,7 +98,8 @@ it.each([
     const replies = await Promise.all(
       sizes.map(async (bytes, n) => {
         const text = randomBytes(bytes / 2).toString("hex");
-        // The model stands before the text or behind it: what is sent has a large piece at its end, or at its begin.
+        // The model stands before the text or behind it: what is sent has a large piece at its end,
+        // or at its begin.
         const write = (model: string): string => {
           const messages = [{ role: "user", content: text }];
           return JSON.stringify(n % 2 === 0 ? { model, messages } : { messages, model });

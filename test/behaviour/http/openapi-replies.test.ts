@@ -1,4 +1,7 @@
-/** The schemas of `/openapi.json` against what a gateway answers: every operation that replies with JSON is called. */
+/**
+ * The schemas of `/openapi.json` against what a gateway answers: every operation that replies with
+ * JSON is called.
+ */
 import { createHash } from "node:crypto";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";

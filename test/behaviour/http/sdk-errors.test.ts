@@ -1,4 +1,7 @@
-/** What the official SDKs make of the gateway's own refusals: their error class, the status and the headers. */
+/**
+ * What the official SDKs make of the gateway's own refusals: their error class, the status and the
+ * headers.
+ */
 import Anthropic, {
   APIError as AnthropicError,
   InternalServerError as AnthropicServerError,

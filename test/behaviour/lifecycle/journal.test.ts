@@ -1,4 +1,7 @@
-/** Calls that end while the database is away are charged once, whatever becomes of their process (R-MON-2). */
+/**
+ * Calls that end while the database is away are charged once, whatever becomes of their process
+ * (R-MON-2).
+ */
 import { execFile } from "node:child_process";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";

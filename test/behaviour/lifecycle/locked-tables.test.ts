@@ -1,5 +1,7 @@
-/** Tables that another session has locked, as a migration or an administrator may: whoever needs them is told so, and
- * nobody else notices. */
+/**
+ * Tables that another session has locked, as a migration or an administrator may: whoever needs
+ * them is told so, and nobody else notices.
+ */
 import { createClient } from "@connectrpc/connect";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,4 +1,7 @@
-/** The master key of a database: recorded at the first start, required at every other, changed on purpose only. */
+/**
+ * The master key of a database: recorded at the first start, required at every other, changed on
+ * purpose only.
+ */
 import { createClient } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
@@ -49,7 +52,10 @@ async function withBackend<Result>(
   }
 }
 
-/** An account with an API key, a webhook secret and stored reasoning, made with the first master key. */
+/**
+ * An account with an API key, a webhook secret and stored reasoning, made with the first master
+ * key.
+ */
 async function prepare(): Promise<{ accountId: string; secret: string }> {
   return withBackend(first, async ({ transport, webhookSecrets }) => {
     const { account } = await createClient(AccountService, transport).createAccount({ name: "a" });

@@ -1,4 +1,7 @@
-/** An installation with `npm ci --omit=dev --omit=optional`: without a Node.js and a PostgreSQL of its own. */
+/**
+ * An installation with `npm ci --omit=dev --omit=optional`: without a Node.js and a PostgreSQL of
+ * its own.
+ */
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { install, type LockedPackage } from "./installation.ts";

@@ -39,7 +39,10 @@ export async function openServed() {
     databaseUrl: database.url,
     /** The master key of its processes, for others on the same database. */
     masterKey,
-    /** Starts a gateway with a data folder of its own. `more`: what its environment says differently. */
+    /**
+     * Starts a gateway with a data folder of its own. `more`: what its environment says
+     * differently.
+     */
     async start(more: Readonly<Record<string, string>> = {}): Promise<ServedProcess> {
       const dataDir = join(place.folder, `data-${processes.length}`);
       const process = new Process(place, { ...env, UAS_DATA_DIR: dataDir, ...more });
@@ -64,7 +67,10 @@ export async function openServed() {
       );
       return BigInt(rows[0]?.held ?? 0);
     },
-    /** Lets every open hold expire now, and its process end, and sweeps: what living nodes do within a minute. */
+    /**
+     * Lets every open hold expire now, and its process end, and sweeps: what living nodes do within
+     * a minute.
+     */
     async expireHolds(): Promise<number> {
       await pool.query("update node set ended = clock_timestamp()");
       await pool.query("update open_hold set expires_at = clock_timestamp() - interval '1 s'");

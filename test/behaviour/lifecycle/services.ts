@@ -17,7 +17,10 @@ export interface Services {
   calls(requestId: string): Promise<CallRecord[]>;
 }
 
-/** Where nothing can be written, not even by root: what needs the gateway's folder does not find one here. */
+/**
+ * Where nothing can be written, not even by root: what needs the gateway's folder does not find one
+ * here.
+ */
 const nowhere = "/dev/null/nowhere";
 
 /** Makes them over a database; each use opens and closes its own connections. */

@@ -1,4 +1,7 @@
-/** Three real processes of one database: limits and conversations are those of all of them, breakers are local. */
+/**
+ * Three real processes of one database: limits and conversations are those of all of them, breakers
+ * are local.
+ */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { send } from "../../support/raw-http.ts";
 import {

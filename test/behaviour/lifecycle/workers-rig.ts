@@ -70,7 +70,10 @@ export async function call(
   return { status, requestId };
 }
 
-/** Calls until all of these workers have answered since. @returns each worker's first status, by number */
+/**
+ * Calls until all of these workers have answered since. @returns each worker's first status, by
+ * number
+ */
 export async function callAll(
   process: ServedProcess,
   key: string,

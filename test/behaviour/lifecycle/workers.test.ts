@@ -1,4 +1,6 @@
-/** Several processes behind one address (UAS_WORKERS): they share the work, the metrics and the end. */
+/**
+ * Several processes behind one address (UAS_WORKERS): they share the work, the metrics and the end.
+ */
 import { execFile } from "node:child_process";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -31,7 +33,10 @@ const startTwo = (): Promise<ServedProcess> => served.start({ UAS_WORKERS: "2" }
 
 const answeredCalls = 'uas_requests_total{route="/v1/chat/completions",status="200"}';
 
-/** Streams that have begun, one in each of two workers: connections that come one after the other are handed out in turn. */
+/**
+ * Streams that have begun, one in each of two workers: connections that come one after the other
+ * are handed out in turn.
+ */
 async function begin(process: ServedProcess, key: string, name: string) {
   const gates = [gated(), gated()];
   served.upstream.script(...gates.map(({ behaviour }) => behaviour));
@@ -83,7 +88,8 @@ describe("two workers", () => {
   it("their metrics are one text, whichever of them is asked", async () => {
     const before = (await readMetrics(gateway)).get(answeredCalls) ?? 0;
     for (let request = 0; request < 6; request++) await call(gateway, customer.key);
-    // A request is counted when its connection has closed: with the last one all four scrapes say the same.
+    // A request is counted when its connection has closed: with the last one all four scrapes say
+    // the same.
     await until("six more are counted", async () =>
       (await readMetrics(gateway)).get(answeredCalls) === before + 6 ? true : undefined,
     );

@@ -186,7 +186,8 @@ it("a key's limit counts what its calls cost, and what is left is exact; raising
   expect(await spent()).toEqual(cost);
   const spendLimit = { currencyCode: "USD", amountNanos: (cost?.amountNanos ?? 0n) + 7n };
   const updateMask = { paths: ["spend_limit"] };
-  // With a model that there is not, calls are refused for nothing until the limit is known here, too.
+  // With a model that there is not, calls are refused for nothing until the limit is known here,
+  // too.
   const both = { paths: ["spend_limit", "models"] };
   await gateway.keys.updateKey({ key: { keyId, spendLimit, models: ["none"] }, updateMask: both });
   await expect.poll(() => refusedModel(), { timeout: changeKnownMs, interval: 20 }).toBe(403);

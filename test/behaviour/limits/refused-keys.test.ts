@@ -1,4 +1,7 @@
-/** R-ID-4, R-AUTH-2: a call with a key that is known and no good is in the log of its account, with the true reason. */
+/**
+ * R-ID-4, R-AUTH-2: a call with a key that is known and no good is in the log of its account, with
+ * the true reason.
+ */
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { Client } from "pg";

@@ -1,6 +1,6 @@
 /**
- * Clients of images and audio that disconnect in each phase of a call: what is charged is what docs/money.md says, nothing
- * stays held, and no file remains.
+ * Clients of images and audio that disconnect in each phase of a call: what is charged is what
+ * docs/money.md says, nothing stays held, and no file remains.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { createServer, request as httpRequest, type ServerResponse } from "node:http";
@@ -107,7 +107,10 @@ const prompt = "A lighthouse";
 const event = (members: object) => `data: ${JSON.stringify(members)}\n\n`;
 const image = { b64_json: "aGk=" };
 
-/** A request, its reply in two parts, and its charge in nano-USD wherever the vendor goes on to its end. */
+/**
+ * A request, its reply in two parts, and its charge in nano-USD wherever the vendor goes on to its
+ * end.
+ */
 const rows = [
   {
     name: "an image",
@@ -238,7 +241,8 @@ it.each(rows)(
     const response = await arrived;
     const left = new Promise<void>((resolve) => response.once("close", resolve));
     await client.leave();
-    // Images are made to their end in any case; of audio that nobody waits for, the vendor has what it charges by.
+    // Images are made to their end in any case; of audio that nobody waits for, the vendor has what
+    // it charges by.
     if (row.path.startsWith("/v1/images/")) {
       await untilDetached();
       response.writeHead(200, { "content-type": row.type }).end(row.reply.join(""));

@@ -1,4 +1,7 @@
-/** What vendors bill beyond text, at models that have its price: held, limited, read from the reply and charged by its own unit. */
+/**
+ * What vendors bill beyond text, at models that have its price: held, limited, read from the reply
+ * and charged by its own unit.
+ */
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import * as fc from "fast-check";
@@ -110,7 +113,9 @@ const search = { type: "web_search_20250305", name: "web_search" };
 const code = { type: "code_execution_20250522", name: "code_execution" };
 const fetchTool = { type: "web_fetch_20250910", name: "web_fetch" };
 
-/** A request that offers everything its style has, and the most calls of each tool that it allows. */
+/**
+ * A request that offers everything its style has, and the most calls of each tool that it allows.
+ */
 interface Door {
   readonly path: string;
   readonly vendor: ReplyStyle;
@@ -187,7 +192,9 @@ const counts = fc.record({
   produced: fc.integer({ min: 1, max: 60 }),
 });
 
-/** The charge that the rules say: each quantity that was asked for × its price, rounded down once. */
+/**
+ * The charge that the rules say: each quantity that was asked for × its price, rounded down once.
+ */
 function expectedNanos(door: Door, reported: Reported, limit: number): bigint {
   const called = (unit: "searches" | "fetches" | "runs"): number => {
     if (!door.has.has(unit)) return 0;

@@ -1,4 +1,7 @@
-/** An account is told of its budgets and its balance by signed webhooks, which stand in the delivery log. */
+/**
+ * An account is told of its budgets and its balance by signed webhooks, which stand in the delivery
+ * log.
+ */
 import { createClient } from "@connectrpc/connect";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";

@@ -1,4 +1,6 @@
-/** R-MON-8: a translated reply whose vendor reports no usage reports the estimate that is charged. */
+/**
+ * R-MON-8: a translated reply whose vendor reports no usage reports the estimate that is charged.
+ */
 import { describe, expect, it } from "vitest";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { send } from "../../support/raw-http.ts";

@@ -1,4 +1,7 @@
-/** R-VND-3: files that Google keeps for the operator's key are out of reach through every style and the typed door. */
+/**
+ * R-VND-3: files that Google keeps for the operator's key are out of reach through every style and
+ * the typed door.
+ */
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

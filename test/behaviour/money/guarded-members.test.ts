@@ -1,4 +1,7 @@
-/** Members that decide what a vendor bills: vendors' parsers may ignore case, or take the first of two (R-TXT-10). */
+/**
+ * Members that decide what a vendor bills: vendors' parsers may ignore case, or take the first of
+ * two (R-TXT-10).
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
 import { useGateway } from "../harness.ts";

@@ -1,4 +1,6 @@
-/** What may not be asked of a vendor is refused before it is asked, through every door, for nothing. */
+/**
+ * What may not be asked of a vendor is refused before it is asked, through every door, for nothing.
+ */
 import { Code, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * R-MON-12: whatever a vendor makes, says or keeps to itself, nobody gets much more than is paid for, in every style, as
- * whole replies and as streams. No customer pays more than there is.
+ * R-MON-12: whatever a vendor makes, says or keeps to itself, nobody gets much more than is paid
+ * for, in every style, as whole replies and as streams. No customer pays more than there is.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
@@ -243,7 +243,10 @@ const balanceNanos = 10_000_000n;
 const longText = piece.repeat(1_000);
 /** As it is charged if nobody has counted. */
 const longTokens = BigInt(longText.length / 4);
-/** The most that a stream delivers beyond its hold: the slack of a small limit, for tokens that are longer than assumed. */
+/**
+ * The most that a stream delivers beyond its hold: the slack of a small limit, for tokens that are
+ * longer than assumed.
+ */
 const slackTokens = 64;
 const slackNanos = BigInt(slackTokens) * tokenNanos;
 

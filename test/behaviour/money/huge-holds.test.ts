@@ -1,4 +1,7 @@
-/** Requests whose highest cost exceeds what an account can hold at all (2⁶³ − 1 nano-USD): 400, never 500 (R-ERR-7). */
+/**
+ * Requests whose highest cost exceeds what an account can hold at all (2⁶³ − 1 nano-USD): 400,
+ * never 500 (R-ERR-7).
+ */
 import { Code, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,5 +1,7 @@
-/** R-MON-5: a stream that the balance does not cover ends cleanly, in the word of its style, and is charged
- * what could be paid and nothing more. */
+/**
+ * R-MON-5: a stream that the balance does not cover ends cleanly, in the word of its style, and is
+ * charged what could be paid and nothing more.
+ */
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
@@ -29,7 +31,10 @@ const balanceNanos = 1_000_000n;
 /** The most that can be left: the next event did not fit, and a token is paid whole. */
 const leftTokensMax = BigInt(Math.ceil(endlessPiece.length / 4)) + 1n;
 
-/** Looks what became of a call: the customer has paid as much as there was, to less than the next event costs. */
+/**
+ * Looks what became of a call: the customer has paid as much as there was, to less than the next
+ * event costs.
+ */
 async function expectUsedUp(accountId: string, requestId: string, told: number | undefined) {
   const call = await fixture.gateway.call(requestId);
   expect(call).toMatchObject({

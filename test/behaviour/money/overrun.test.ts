@@ -1,4 +1,6 @@
-/** R-MON-12: a vendor that ignores the output limit of a request gives nobody more than is paid for. */
+/**
+ * R-MON-12: a vendor that ignores the output limit of a request gives nobody more than is paid for.
+ */
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";

@@ -1,4 +1,7 @@
-/** Receipts of every endpoint and unit: the units of a call at their prices are its charge, and nothing else is taken. */
+/**
+ * Receipts of every endpoint and unit: the units of a call at their prices are its charge, and
+ * nothing else is taken.
+ */
 import { createHash } from "node:crypto";
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -66,7 +69,10 @@ const prompt = "A lighthouse at dawn";
 const recording = () => toFile(renderTune(createHash("sha256").digest(), 3), "a.wav");
 const file = async () => [await toFile(Buffer.from("89504e470d0a1a0a", "hex"), "a.png")];
 
-/** A call of each endpoint, the prices that its models can have, and the units that then stand in its receipt. */
+/**
+ * A call of each endpoint, the prices that its models can have, and the units that then stand in
+ * its receipt.
+ */
 const rows: readonly (readonly [
   path: string,
   kind: Kind,

@@ -1,4 +1,7 @@
-/** R-TXT-13: a call is charged by the service tier that its reply names, and held by the dearest that it may get. */
+/**
+ * R-TXT-13: a call is charged by the service tier that its reply names, and held by the dearest
+ * that it may get.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { PriceConfig } from "../../../src/config/config.ts";
 import { priceDefault } from "../../support/gateway.ts";

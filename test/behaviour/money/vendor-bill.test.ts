@@ -1,6 +1,7 @@
 /**
- * R-TXT-13: nothing that a vendor bills is free. Random requests, of the members that the official SDKs' types have, go to
- * a vendor that serves them as it likes and bills them by a price list of its own. Its bill never exceeds the charge.
+ * R-TXT-13: nothing that a vendor bills is free. Random requests, of the members that the official
+ * SDKs' types have, go to a vendor that serves them as it likes and bills them by a price list of
+ * its own. Its bill never exceeds the charge.
  */
 import type Anthropic from "@anthropic-ai/sdk";
 import type { GenerateContentConfig } from "@google/genai";

@@ -1,4 +1,7 @@
-/** Several credentials of a vendor of jobs: a job stays with the one that submitted it, and refused ones are avoided. */
+/**
+ * Several credentials of a vendor of jobs: a job stays with the one that submitted it, and refused
+ * ones are avoided.
+ */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";

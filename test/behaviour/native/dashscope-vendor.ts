@@ -1,4 +1,7 @@
-/** DashScope, simulated: strict about what it is asked, and with Alibaba's own spelling of what it answers. */
+/**
+ * DashScope, simulated: strict about what it is asked, and with Alibaba's own spelling of what it
+ * answers.
+ */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { caFile, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Gateway, startGateway, type TestModel } from "../../support/gateway.ts";

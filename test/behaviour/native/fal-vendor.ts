@@ -1,4 +1,7 @@
-/** fal, simulated: strict about what it is asked, with a queue and direct calls at addresses of their own. */
+/**
+ * fal, simulated: strict about what it is asked, with a queue and direct calls at addresses of
+ * their own.
+ */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { caFile, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Gateway, startGateway, type TestModel } from "../../support/gateway.ts";

@@ -1,4 +1,7 @@
-/** Gemini's prompt caches, simulated over real HTTP: strict in what it takes, and each key has caches of its own. */
+/**
+ * Gemini's prompt caches, simulated over real HTTP: strict in what it takes, and each key has
+ * caches of its own.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -23,7 +26,9 @@ export interface CacheState {
   aheadMs: number;
 }
 
-/** What a test changes while it runs. Default: caches of 100,000 tokens, and a clock that is right. */
+/**
+ * What a test changes while it runs. Default: caches of 100,000 tokens, and a clock that is right.
+ */
 export interface CacheVendor extends CacheState {
   readonly origin: string;
   /** `METHOD path`, oldest first. */
@@ -193,7 +198,10 @@ function refused(message: string): Answer {
   return [400, { error: { code: 400, message, status: "INVALID_ARGUMENT" } }];
 }
 
-/** What Google says of a cache of another project, and of one that is gone: the words of a credential's refusal. */
+/**
+ * What Google says of a cache of another project, and of one that is gone: the words of a
+ * credential's refusal.
+ */
 const gone: Answer = [
   403,
   {

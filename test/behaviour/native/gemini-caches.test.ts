@@ -385,7 +385,10 @@ test("a call with a cache holds the tokens of the cache before the vendor is ask
   expect(vendor.requests).toEqual([]);
 });
 
-/** Sends a request, and disconnects once the vendor has done what it asks for, but before it says so. */
+/**
+ * Sends a request, and disconnects once the vendor has done what it asks for, but before it says
+ * so.
+ */
 async function leave(path: string, asking: Asking): Promise<void> {
   const left = new AbortController();
   const came = Promise.withResolvers<void>();

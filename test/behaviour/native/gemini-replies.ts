@@ -1,4 +1,7 @@
-/** What Gemini answers, in its own spelling: white space, numbers and line ends that a rewrite would change. */
+/**
+ * What Gemini answers, in its own spelling: white space, numbers and line ends that a rewrite would
+ * change.
+ */
 
 /** A whole reply. */
 export const geminiReply = `{

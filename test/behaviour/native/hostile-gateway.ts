@@ -143,7 +143,10 @@ export const fixedModels: Readonly<Record<VendorName, string>> = {
   replicate: "labs/fixed",
 };
 
-/** Lets a vendor make one film, whatever it is asked for: it lies at the address, and is all that is said of it. */
+/**
+ * Lets a vendor make one film, whatever it is asked for: it lies at the address, and is all that is
+ * said of it.
+ */
 export function makeFilm(
   vendor: NativeVendorServer,
   name: VendorName,

@@ -1,4 +1,7 @@
-/** A vendor's own interface, simulated over real HTTP: strict about who asks, hostile in what it answers. */
+/**
+ * A vendor's own interface, simulated over real HTTP: strict about who asks, hostile in what it
+ * answers.
+ */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { film } from "../../unit/provider/video-file.ts";
@@ -55,7 +58,10 @@ const hostile: Readonly<Record<string, string>> = {
   "openai-organization": "the-operators",
 };
 
-/** Workers that do not wait a second before they ask a vendor again: for tests that wait for jobs to end. */
+/**
+ * Workers that do not wait a second before they ask a vendor again: for tests that wait for jobs to
+ * end.
+ */
 export const often = { scanMs: 100, pollMs: 50, pollMsMax: 50, refreshMs: 25 } as const;
 
 /** Starts one. @param credential the header, and what stands before the secret in it */

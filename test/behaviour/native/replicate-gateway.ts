@@ -1,4 +1,7 @@
-/** A gateway that serves Replicate's own interface, the vendor behind it, and a receiver of webhooks. */
+/**
+ * A gateway that serves Replicate's own interface, the vendor behind it, and a receiver of
+ * webhooks.
+ */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import {
   type Gateway,

@@ -1,4 +1,7 @@
-/** Replicate's own client and the AI SDK's against the gateway, with nothing changed but the key and the address. */
+/**
+ * Replicate's own client and the AI SDK's against the gateway, with nothing changed but the key and
+ * the address.
+ */
 import { createReplicate } from "@ai-sdk/replicate";
 import { generateImage } from "ai";
 import { Pool } from "pg";

@@ -1,6 +1,7 @@
 /**
- * `Prefer: wait`: Replicate holds its answer back for up to 60 s, until the work is done. The vendor is simulated, the
- * time too: the client's timeouts run on a clock of undici's own, which its tests move.
+ * `Prefer: wait`: Replicate holds its answer back for up to 60 s, until the work is done. The
+ * vendor is simulated, the time too: the client's timeouts run on a clock of undici's own, which
+ * its tests move.
  */
 import { createRequire } from "node:module";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";

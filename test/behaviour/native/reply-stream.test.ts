@@ -1,4 +1,7 @@
-/** Streams of events in a vendor's own form: what is passed on at once is what would be passed on one by one. */
+/**
+ * Streams of events in a vendor's own form: what is passed on at once is what would be passed on
+ * one by one.
+ */
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { NativeEvents } from "../../../src/native/reply-stream.ts";

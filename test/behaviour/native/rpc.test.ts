@@ -1,4 +1,6 @@
-/** Vendors' own interfaces as an RPC: what REST can do, a service can, over the same path of money. */
+/**
+ * Vendors' own interfaces as an RPC: what REST can do, a service can, over the same path of money.
+ */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";

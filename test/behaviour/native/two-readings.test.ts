@@ -1,4 +1,7 @@
-/** Requests that say one thing to the gateway and another to the vendor, on all four prefixes (R-MON-2, R-VND-3). */
+/**
+ * Requests that say one thing to the gateway and another to the vendor, on all four prefixes
+ * (R-MON-2, R-VND-3).
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Customer } from "../../support/gateway.ts";
 import {

@@ -1,4 +1,7 @@
-/** Bad input never gets a 5xx, never hangs, never costs money and leaves no file (R-ERR-7), on every route but those of text. */
+/**
+ * Bad input never gets a 5xx, never hangs, never costs money and leaves no file (R-ERR-7), on every
+ * route but those of text.
+ */
 import { readdirSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { gzipSync } from "node:zlib";
@@ -67,7 +70,9 @@ async function refused(path: string, request: RawRequest): Promise<number> {
   return reply.status;
 }
 
-/** What looks wrong and is right: a text that is empty, and a document whose fields are all empty. */
+/**
+ * What looks wrong and is right: a text that is empty, and a document whose fields are all empty.
+ */
 function isRight(path: string, member: string, value: unknown): boolean {
   if (path === "/v1/moderations" || path === "/v1/completions")
     return value === "" && member !== "model";

@@ -1,4 +1,7 @@
-/** Replies of vendors to operations that are errors with a status of success, or that have impossible figures. */
+/**
+ * Replies of vendors to operations that are errors with a status of success, or that have
+ * impossible figures.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { priceDefault } from "../../support/gateway.ts";

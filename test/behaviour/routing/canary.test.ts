@@ -1,4 +1,6 @@
-/** No key and no vendor secret in any log line, error body, metric or upstream request (R-AUTH-4). */
+/**
+ * No key and no vendor secret in any log line, error body, metric or upstream request (R-AUTH-4).
+ */
 import { expect, it } from "vitest";
 import {
   answer,

@@ -1,4 +1,6 @@
-/** Limits of credentials: the operator's, and those that the vendor's own headers report (R-LIM-1). */
+/**
+ * Limits of credentials: the operator's, and those that the vendor's own headers report (R-LIM-1).
+ */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import type { CredentialConfig, RateLimits } from "../../../src/config/config.ts";
 import { newRequestId, useGateway } from "../harness.ts";

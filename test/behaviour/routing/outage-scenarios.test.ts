@@ -1,6 +1,6 @@
 /**
- * Sixteen ways in which a vendor fails, each with what a caller of chat completions gets. `served`: the complete answer.
- * `error`: a clear error, and never a part of an answer that looks complete.
+ * Sixteen ways in which a vendor fails, each with what a caller of chat completions gets. `served`:
+ * the complete answer. `error`: a clear error, and never a part of an answer that looks complete.
  */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { newRequestId, useGateway } from "../harness.ts";

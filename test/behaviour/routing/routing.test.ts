@@ -1,4 +1,7 @@
-/** Routing as callers see it: credentials, failover before the first content, affinity, preferences, fallback models. */
+/**
+ * Routing as callers see it: credentials, failover before the first content, affinity, preferences,
+ * fallback models.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { CredentialConfig } from "../../../src/config/config.ts";
 import { retryDefault } from "../../../src/config/routing.ts";

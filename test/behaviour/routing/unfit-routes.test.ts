@@ -1,4 +1,7 @@
-/** A call fails over past routes that cannot serve its request, and its caller gets the error of those that can. */
+/**
+ * A call fails over past routes that cannot serve its request, and its caller gets the error of
+ * those that can.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { priceDefault } from "../../support/gateway.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";

@@ -39,7 +39,9 @@ const everybody: Row = [
   { none: "yes", key: "yes", operator: "yes" },
   { none: "yes", key: "yes", operator: "401" },
 ];
-/** What signs in is for browsers, which find it under `/console/rpc`: here it is there for nobody. */
+/**
+ * What signs in is for browsers, which find it under `/console/rpc`: here it is there for nobody.
+ */
 const browsers: Row = [
   { none: "403", key: "403", operator: "403" },
   { none: "403", key: "403", operator: "401" },

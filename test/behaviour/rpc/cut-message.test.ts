@@ -1,4 +1,7 @@
-/** R-ERR-7: what clients do to a message is no failure of the gateway: neither in its log, nor in their status. */
+/**
+ * R-ERR-7: what clients do to a message is no failure of the gateway: neither in its log, nor in
+ * their status.
+ */
 import { once } from "node:events";
 import { Agent, createServer, type OutgoingHttpHeaders, request as ask } from "node:http";
 import { connect as connectHttp2 } from "node:http2";

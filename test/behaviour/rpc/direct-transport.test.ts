@@ -1,4 +1,7 @@
-/** Calls inside the process: the same interceptors, the same errors and the same access as on the network. */
+/**
+ * Calls inside the process: the same interceptors, the same errors and the same access as on the
+ * network.
+ */
 import {
   Code,
   ConnectError,

@@ -1,4 +1,7 @@
-/** R-AUTH-7: callers are identified by the head of a request, before a byte of its body is read, on every edge. */
+/**
+ * R-AUTH-7: callers are identified by the head of a request, before a byte of its body is read, on
+ * every edge.
+ */
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
@@ -14,7 +17,9 @@ const fixture = useGateway();
 const countTokens = `/${InferenceService.typeName}/CountTokens`;
 const exchange = `/${InferenceService.typeName}/Exchange`;
 
-/** Sends bytes, and resolves with the first that come back. The rest of the request is never sent. */
+/**
+ * Sends bytes, and resolves with the first that come back. The rest of the request is never sent.
+ */
 async function firstReply(url: string, text: string): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

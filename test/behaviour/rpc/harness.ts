@@ -1,4 +1,7 @@
-/** A gateway as internal callers see it: an operator token, a simulated vendor, clients of every protocol. */
+/**
+ * A gateway as internal callers see it: an operator token, a simulated vendor, clients of every
+ * protocol.
+ */
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { ConnectError, createClient, type Transport } from "@connectrpc/connect";

@@ -1,4 +1,7 @@
-/** What the internal listener, and Connect on both listeners, answer to requests without one valid host. */
+/**
+ * What the internal listener, and Connect on both listeners, answer to requests without one valid
+ * host.
+ */
 import { once } from "node:events";
 import { connect } from "node:http2";
 import { describe, expect, it, onTestFinished } from "vitest";

@@ -1,4 +1,7 @@
-/** Requests are checked against the rules that the contract declares, before any implementation sees them. */
+/**
+ * Requests are checked against the rules that the contract declares, before any implementation sees
+ * them.
+ */
 import { createContextValues, type ServiceImpl } from "@connectrpc/connect";
 import {
   create,

@@ -1,4 +1,7 @@
-/** R-AUTH-7: what a client sends slowly or not at all holds no connection for long, on either listener. */
+/**
+ * R-AUTH-7: what a client sends slowly or not at all holds no connection for long, on either
+ * listener.
+ */
 import { once } from "node:events";
 import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
 import { connect, type Socket } from "node:net";

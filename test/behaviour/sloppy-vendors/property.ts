@@ -174,7 +174,10 @@ function relayFault({ passed, body, expected, way }: Relayed): string | undefine
   return report(`relays\n${got}\nin place of\n${sent}`, body, passed.body);
 }
 
-/** What a caller makes of a relayed reply; undefined if it is not valid. An input that comes twice is passed on once. */
+/**
+ * What a caller makes of a relayed reply; undefined if it is not valid. An input that comes twice
+ * is passed on once.
+ */
 function relayReading(way: Way, body: string): string | undefined {
   try {
     const { calls, ...read } = readerOf(way)(way.caller, body);

@@ -53,7 +53,8 @@ function checkText(pair: Pair, stream: boolean): void {
     const answer = await pair.client().ask({ text: "say hello", stream });
     expect(answer.text).toBe(greetingText);
     if (!lacks(pair, "usage")) {
-      // What starts a translated messages stream can only be an estimate; who reads no more has that.
+      // What starts a translated messages stream can only be an estimate; who reads no more has
+      // that.
       if (!lacks(pair, "inputAtEnd") || !stream || pair.vendor === pair.row.style) {
         expect(answer.usage?.input).toBe(tokens.input);
       }

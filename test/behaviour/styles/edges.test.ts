@@ -1,4 +1,6 @@
-/** What is asked for beside text arrives at every vendor, or is refused or named (R-TXT-1, R-TXT-2). */
+/**
+ * What is asked for beside text arrives at every vendor, or is refused or named (R-TXT-1, R-TXT-2).
+ */
 import { describe, expect, it } from "vitest";
 import { bodyOf, callsOf, type Json, type PerStyle, post, textOf, toolsOf } from "./ask.ts";
 import type { VendorStyle } from "./checks.ts";

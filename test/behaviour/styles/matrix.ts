@@ -38,7 +38,10 @@ export interface Matrix {
   readonly upstream: (vendor: VendorStyle) => Upstream;
 }
 
-/** Starts a gateway and its vendors for a file and, at its end, looks whether they saw what no vendor must. */
+/**
+ * Starts a gateway and its vendors for a file and, at its end, looks whether they saw what no
+ * vendor must.
+ */
 export function useMatrix(): Matrix {
   const upstreams = new Map<VendorStyle, Upstream>();
   let gateway: Gateway;

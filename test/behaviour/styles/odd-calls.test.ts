@@ -1,4 +1,7 @@
-/** Calls of tools as hosts of open models make them reach every client in a form that it takes (R-TXT-1). */
+/**
+ * Calls of tools as hosts of open models make them reach every client in a form that it takes
+ * (R-TXT-1).
+ */
 import { describe, expect, it } from "vitest";
 import { bodyOf, callsOf, list, type PerStyle, post, type Reply, textOf, toolsOf } from "./ask.ts";
 import type { VendorStyle } from "./checks.ts";

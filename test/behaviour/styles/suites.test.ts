@@ -1,6 +1,7 @@
 /**
- * Public suites that know nothing of the gateway, unmodified: CompatCanary (npm `compatcanary`) judges models whose vendors
- * speak every style, and `@copilotkit/aimock` is another upstream than the simulations of this repository.
+ * Public suites that know nothing of the gateway, unmodified: CompatCanary (npm `compatcanary`)
+ * judges models whose vendors speak every style, and `@copilotkit/aimock` is another upstream than
+ * the simulations of this repository.
  */
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";

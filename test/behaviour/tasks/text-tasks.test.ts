@@ -190,7 +190,8 @@ describe("a text that nobody waits for", () => {
 });
 
 describe("a text that takes longer than the vendor's timeouts", () => {
-  // A call to the same vendor is what ends the wait: the timeouts have then passed for the task too.
+  // A call to the same vendor is what ends the wait: the timeouts have then passed for the task
+  // too.
   const call = () =>
     send(`${gateway.url}/v1/chat/completions`, {
       headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },

@@ -1,6 +1,7 @@
 /**
- * A stream that breaks after content ends with an error event of the caller's style (R-ERR-6). Its code says that a retry
- * makes sense, the official SDKs raise it, and what was delivered is charged.
+ * A stream that breaks after content ends with an error event of the caller's style (R-ERR-6). Its
+ * code says that a retry makes sense, the official SDKs raise it, and what was delivered is
+ * charged.
  */
 import Anthropic, { APIError as AnthropicError } from "@anthropic-ai/sdk";
 import AnthropicV0, { APIError as AnthropicV0Error } from "anthropic-sdk-v0";

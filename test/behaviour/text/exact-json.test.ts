@@ -1,4 +1,7 @@
-/** What models and clients wrote as JSON stays as it is through a running gateway: translated, stored and continued (R-TXT-14). */
+/**
+ * What models and clients wrote as JSON stays as it is through a running gateway: translated,
+ * stored and continued (R-TXT-14).
+ */
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** Vendors that report a failure although their status says success: free, and another route is asked (R-MON-8, R-RTE-2). */
+/**
+ * Vendors that report a failure although their status says success: free, and another route is
+ * asked (R-MON-8, R-RTE-2).
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { retryDefault } from "../../../src/config/routing.ts";
 import {

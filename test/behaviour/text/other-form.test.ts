@@ -1,4 +1,7 @@
-/** Vendors that answer in the other form: events although no stream was requested, or a whole reply in place of a stream. */
+/**
+ * Vendors that answer in the other form: events although no stream was requested, or a whole reply
+ * in place of a stream.
+ */
 import Anthropic from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {

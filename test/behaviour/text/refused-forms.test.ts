@@ -1,4 +1,7 @@
-/** What vendors refuse of other vendors' conversations does not reach them (R-TXT-14): each is as strict as real ones. */
+/**
+ * What vendors refuse of other vendors' conversations does not reach them (R-TXT-14): each is as
+ * strict as real ones.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Customer, type Gateway, startGateway } from "../../support/gateway.ts";
 import { strictChat } from "../../support/upstream/chat-strict.ts";

@@ -1,4 +1,7 @@
-/** Stop sequences at vendors that take none: the gateway ends the reply, stops the vendor, and charges what came. */
+/**
+ * Stop sequences at vendors that take none: the gateway ends the reply, stops the vendor, and
+ * charges what came.
+ */
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";

@@ -1,4 +1,7 @@
-/** Requests that are too long for every route of their model: what each style is told, and that nothing is charged. */
+/**
+ * Requests that are too long for every route of their model: what each style is told, and that
+ * nothing is charged.
+ */
 import Anthropic, { BadRequestError as BadMessagesError } from "@anthropic-ai/sdk";
 import { BadRequestError } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

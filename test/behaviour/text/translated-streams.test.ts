@@ -1,5 +1,7 @@
-/** Streams between two styles that do not end well: the client sees a failure in its own style and no end, the
- * vendor is stopped at once, and what was delivered is charged (R-ERR-6, R-TXT-9). */
+/**
+ * Streams between two styles that do not end well: the client sees a failure in its own style and
+ * no end, the vendor is stopped at once, and what was delivered is charged (R-ERR-6, R-TXT-9).
+ */
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { answer } from "../../support/upstream/behaviour.ts";

@@ -73,7 +73,8 @@ describe("npm run bench -- --short", () => {
   let compared: string;
 
   beforeAll(async () => {
-    // At once: their figures mean nothing, and all mostly wait, for processes to start and for times to pass.
+    // At once: their figures mean nothing, and all mostly wait, for processes to start and for
+    // times to pass.
     [parts, out, compared] = await Promise.all([
       outputOf("--rows", "1000", "--only", apart.join()),
       outputOf("--only", loads.join()),

@@ -57,7 +57,10 @@ export class DeadHolds {
     this.#startedMs = performance.now();
   }
 
-  /** Resolves to the longest time from a death to the end of its holds, in milliseconds; notes those that took too long. */
+  /**
+   * Resolves to the longest time from a death to the end of its holds, in milliseconds; notes those
+   * that took too long.
+   */
   async check(findings: Findings): Promise<number> {
     let longestMs = 0;
     for (const { pid, ms } of await Promise.all(this.#watches)) {

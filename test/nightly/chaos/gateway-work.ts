@@ -1,4 +1,7 @@
-/** Whole gateways before a simulated vendor, and clients that ask them for streams and whole replies. */
+/**
+ * Whole gateways before a simulated vendor, and clients that ask them for streams and whole
+ * replies.
+ */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
@@ -13,8 +16,11 @@ import { createRandom } from "./plan.ts";
 import type { Site } from "./site.ts";
 import type { Work } from "./work.ts";
 
-/** The usage that the vendor reports for each call. The gateway estimates 18 to 22 input tokens, a quarter of the
- * request's bytes: a call whose process dies is charged by that estimate, so at most as much as a whole one. */
+/**
+ * The usage that the vendor reports for each call. The gateway estimates 18 to 22 input tokens, a
+ * quarter of the request's bytes: a call whose process dies is charged by that estimate, so at most
+ * as much as a whole one.
+ */
 export const inputTokens = 25;
 const usage = { prompt_tokens: inputTokens, completion_tokens: 20, total_tokens: inputTokens + 20 };
 

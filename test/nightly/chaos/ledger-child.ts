@@ -1,4 +1,6 @@
-/** A process with a real ledger and callers that hold, grow, settle and release until it is killed. */
+/**
+ * A process with a real ledger and callers that hold, grow, settle and release until it is killed.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import { createBillingJobs } from "../../../src/billing/jobs.ts";

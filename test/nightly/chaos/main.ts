@@ -108,7 +108,8 @@ async function main(): Promise<void> {
     submits: () => killUntil(options.submits, "accepted tasks", submitting, options),
     tasks: async () => {
       await repeat("tasks and webhooks", taskTests, rounds);
-      // The tests end holds by themselves. Here gateways with tasks die, and others end their holds.
+      // The tests end holds by themselves. Here gateways with tasks die, and others end their
+      // holds.
       await killUntil(tasksOfMode, "accepted tasks", submitting, options);
     },
     workers: async () => {

@@ -1,4 +1,7 @@
-/** One round: processes work, a fault hits them, others clean up, the books are compared with the history. */
+/**
+ * One round: processes work, a fault hits them, others clean up, the books are compared with the
+ * history.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerTimings } from "../../../src/billing/ledger/ledger.ts";
 import { type Checked, type Findings, noFindings, note } from "./check.ts";
@@ -194,8 +197,10 @@ class Round {
     return isHit;
   }
 
-  /** Works for a while and is killed; again, if that was between its calls: then nothing is left to be found. Returns
-   * whether holds were left. */
+  /**
+   * Works for a while and is killed; again, if that was between its calls: then nothing is left to
+   * be found. Returns whether holds were left.
+   */
   async #leaveHolds({ callers, lifeMs } = usualPace): Promise<boolean> {
     const end = performance.now() + this.#pointMs();
     do {
@@ -243,7 +248,9 @@ class Round {
     return isLeft;
   }
 
-  /** The database keeps its connections open and does not answer, for longer than any call waits. */
+  /**
+   * The database keeps its connections open and does not answer, for longer than any call waits.
+   */
   async #stall(): Promise<boolean> {
     const child = await this.#start(6);
     let isHit = false;

@@ -17,8 +17,10 @@ export interface ChaosServer {
 
 /** One that can be hurt. Whatever it does hits all its databases. */
 export interface FragileServer extends ChaosServer {
-  /** Kills the backend that runs a batch of the ledger there, hard; PostgreSQL then ends all others and
-   * recovers. */
+  /**
+   * Kills the backend that runs a batch of the ledger there, hard; PostgreSQL then ends all others
+   * and recovers.
+   */
   killBackend(database: string): Promise<void>;
   /** Equals `pg_ctl stop -m immediate`; its keeper starts it again. */
   stopNow(): Promise<void>;
@@ -42,7 +44,10 @@ export async function startFragile(folder: string): Promise<FragileServer> {
   };
 }
 
-/** Connects, and returns whether the server has ended that connection since: a crash ends all. Close it. */
+/**
+ * Connects, and returns whether the server has ended that connection since: a crash ends all. Close
+ * it.
+ */
 export async function watchCrash(
   url: string,
 ): Promise<{ hasCrashed(): boolean; close(): Promise<void> }> {

@@ -100,8 +100,10 @@ export class Site {
     return this.#ask<{ count: number }>(text).then((row) => row?.count);
   }
 
-  /** Whether, within this time, a process is taken for dead and all its holds are ended for it: a moment is
-   * enough, its own calls go on when it does. */
+  /**
+   * Whether, within this time, a process is taken for dead and all its holds are ended for it: a
+   * moment is enough, its own calls go on when it does.
+   */
   async isLeft(limitMs: number): Promise<boolean> {
     const text = `select from node n where n.ended is not null
       and not exists (select from open_hold h where h.node_id = n.id) limit 1`;

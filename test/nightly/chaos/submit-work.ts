@@ -1,4 +1,7 @@
-/** Whole gateways before a simulated vendor of pictures, and clients that submit tasks and repeat what got no answer. */
+/**
+ * Whole gateways before a simulated vendor of pictures, and clients that submit tasks and repeat
+ * what got no answer.
+ */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";

@@ -1,13 +1,19 @@
 /** The tests that kill processes with something in their hands, again and again. */
 import { run } from "../../../tools/run.ts";
 
-/** The tests of task workers and senders of webhooks: they kill one at each point. The suite has them too. */
+/**
+ * The tests of task workers and senders of webhooks: they kill one at each point. The suite has
+ * them too.
+ */
 export const taskTests = [
   "test/unit/task/crash.test.ts",
   "test/unit/webhook/crash.test.ts",
 ] as const;
 
-/** The tests of several workers of one gateway: one is killed, all are replaced, and their supervisor is killed. */
+/**
+ * The tests of several workers of one gateway: one is killed, all are replaced, and their
+ * supervisor is killed.
+ */
 export const workerTests = ["test/behaviour/lifecycle/workers.test.ts"] as const;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * A gateway with two workers, of which one is killed while it streams: with the timings of production, the holds of its calls
- * end within a minute (R-MON-7).
+ * A gateway with two workers, of which one is killed while it streams: with the timings of
+ * production, the holds of its calls end within a minute (R-MON-7).
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

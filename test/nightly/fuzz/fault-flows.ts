@@ -1,4 +1,7 @@
-/** The ways to call vendors of every kind while their replies are hurt: calls, streams, tasks and native jobs. */
+/**
+ * The ways to call vendors of every kind while their replies are hurt: calls, streams, tasks and
+ * native jobs.
+ */
 import { type Caller, callerPaths, callerRequest } from "../../behaviour/disconnect/vanishing.ts";
 import { type RawReply, type RawRequest, send } from "../../support/raw-http.ts";
 import { writeForm } from "./bodies.ts";
@@ -6,7 +9,9 @@ import type { Step } from "./vendor-proxy.ts";
 import { heldText, textVendors } from "./vendors.ts";
 import type { World } from "./world.ts";
 
-/** The vendors behind a proxy. The kind `demo` answers within the gateway: there is nothing to hurt. */
+/**
+ * The vendors behind a proxy. The kind `demo` answers within the gateway: there is nothing to hurt.
+ */
 export const proxiedVendors: readonly string[] = [
   ...textVendors.map((name) => `text-${name}`),
   ...["text-chat-b", "media", "openai", "cohere", "jina"],
@@ -23,7 +28,10 @@ export interface Flow {
   readonly isStream: boolean;
   /** End of a whole stream. */
   readonly terminal?: string;
-  /** Whether a job may be running at the vendor after a failure: then it is never sent again (R-ERR-5). */
+  /**
+   * Whether a job may be running at the vendor after a failure: then it is never sent again
+   * (R-ERR-5).
+   */
   readonly isJob?: boolean;
   /** Whether another route of the model answers if the first one fails. */
   readonly hasOtherRoute?: boolean;

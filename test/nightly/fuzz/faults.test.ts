@@ -1,4 +1,7 @@
-/** The short form of `npm run fuzz -- --faults`: whatever happens to vendors' replies, each call ends and is charged right. */
+/**
+ * The short form of `npm run fuzz -- --faults`: whatever happens to vendors' replies, each call
+ * ends and is charged right.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { proxiedVendors } from "./fault-flows.ts";

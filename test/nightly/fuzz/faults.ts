@@ -20,8 +20,9 @@ import type { Plan, VendorProxies } from "./vendor-proxy.ts";
 import type { World } from "./world.ts";
 
 /**
- * Members of all vendors. A stalled reply ends within the timeouts, and a busy machine is no fault; `total` ends replies
- * of vendors that may work for long. Breakers stay closed: each call must meet its own fault.
+ * Members of all vendors. A stalled reply ends within the timeouts, and a busy machine is no fault;
+ * `total` ends replies of vendors that may work for long. Breakers stay closed: each call must meet
+ * its own fault.
  */
 export const faultMembers = {
   timeouts: { connect: "4s", first_byte: "4s", idle: "4s", total: "12s" },
@@ -162,7 +163,10 @@ async function callsWithoutFault(
   );
 }
 
-/** Text that is behind the mark where a fault comes during the upload: more than the system takes at once. */
+/**
+ * Text that is behind the mark where a fault comes during the upload: more than the system takes at
+ * once.
+ */
 const longText = "x ".repeat(300_000);
 
 async function call(
@@ -205,7 +209,9 @@ async function holdsEnded({ pool }: World): Promise<void> {
   }
 }
 
-/** No hold is open, the audit passes, and the balance is what was paid in without what was charged. */
+/**
+ * No hold is open, the audit passes, and the balance is what was paid in without what was charged.
+ */
 async function checkMoney(world: World): Promise<string[]> {
   try {
     await holdsEnded(world);

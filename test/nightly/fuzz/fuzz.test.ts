@@ -1,4 +1,7 @@
-/** The short form of `npm run fuzz`: whatever a client sends, no 5xx, no hang, nothing lost, held or left open (R-ERR-7). */
+/**
+ * The short form of `npm run fuzz`: whatever a client sends, no 5xx, no hang, nothing lost, held or
+ * left open (R-ERR-7).
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { fuzz } from "./run.ts";

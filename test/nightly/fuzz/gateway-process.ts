@@ -58,7 +58,9 @@ type FromChild =
 /** A running gateway, started as `npm start` does. */
 export class GatewayProcess {
   readonly pid: number;
-  /** Lines of the log at level error and above, warnings of Node.js, and whatever else was printed. */
+  /**
+   * Lines of the log at level error and above, warnings of Node.js, and whatever else was printed.
+   */
   readonly errors: string[] = [];
   /** The end of the process; undefined while it runs. */
   exit: string | undefined;

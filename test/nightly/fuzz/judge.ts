@@ -11,7 +11,10 @@ export interface Secrets {
 /** Statuses of RPCs that only a defect causes: unknown and internal. */
 const brokenCodes = /"code":"(?:internal|unknown|data_loss)"/;
 
-/** A 503 that blames a vendor. Those of a run are never busy, and take the gateway's key unless a request has changed it. */
+/**
+ * A 503 that blames a vendor. Those of a run are never busy, and take the gateway's key unless a
+ * request has changed it.
+ */
 const blamesVendor =
   /upstream_overloaded|temporarily out of service|vendors of the model are failing/;
 

@@ -57,7 +57,9 @@ export function mutate(shot: Shot, mutations: readonly Mutation[]): void {
   }
 }
 
-/** The body becomes text here; members are doubled in the text, since a tree cannot have them twice. */
+/**
+ * The body becomes text here; members are doubled in the text, since a tree cannot have them twice.
+ */
 function writeTexts(shot: Shot, mutations: readonly Mutation[]): void {
   const { json } = shot;
   writeJson(shot);
@@ -193,7 +195,10 @@ function changed(value: Json, chance: Chance): Json {
   return odd;
 }
 
-/** Levels around the limit of the gateway. Five changes one in the other must not exceed the stack of the fuzzer itself. */
+/**
+ * Levels around the limit of the gateway. Five changes one in the other must not exceed the stack
+ * of the fuzzer itself.
+ */
 const depths = [10, 63, 64, 65, 66, 500];
 
 function deep(levels: number, value: Json): Json {

@@ -1,4 +1,7 @@
-/** A run of the fuzzer: sends requests, watches the gateway, checks the ledger, and makes findings small. */
+/**
+ * A run of the fuzzer: sends requests, watches the gateway, checks the ledger, and makes findings
+ * small.
+ */
 import { auditLedger } from "../../../src/billing/audit/audit.ts";
 import { createIds } from "./ids.ts";
 import { judge, type Secrets } from "./judge.ts";
@@ -63,11 +66,17 @@ const deadlineMs = 30_000;
 /** A run ends with the first findings: what follows is often the same. */
 const findingsMax = 10;
 
-/** Resident memory may never be more, in bytes, and may grow by so much after the first tenth, in MB. */
+/**
+ * Resident memory may never be more, in bytes, and may grow by so much after the first tenth, in
+ * MB.
+ */
 const rssMax = 1_600e6;
 const rssGrowthMax = 300;
 
-/** By how much what is alive in the heap may grow after the first tenth, in MB: 60 bytes for each of a million requests. */
+/**
+ * By how much what is alive in the heap may grow after the first tenth, in MB: 60 bytes for each of
+ * a million requests.
+ */
 const heapGrowthMax = 60;
 
 function megabytes(bytes: number): number {

@@ -311,7 +311,10 @@ export async function findEntries(world: World, ids: Ids): Promise<Entries> {
   };
 }
 
-/** The RPCs in each protocol: the internal listener, the public one with a key, and the console with its session. */
+/**
+ * The RPCs in each protocol: the internal listener, the public one with a key, and the console with
+ * its session.
+ */
 async function rpcEntries(world: World, known: KnownValues): Promise<Entries> {
   const { operatorToken, rich, cookie } = world;
   // Accepting a ledger as it is would hide what the audit finds at the end.

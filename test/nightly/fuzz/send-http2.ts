@@ -1,4 +1,7 @@
-/** Sends a request over HTTP/2: gRPC and Connect as their clients do, with bodies that no client would send. */
+/**
+ * Sends a request over HTTP/2: gRPC and Connect as their clients do, with bodies that no client
+ * would send.
+ */
 import { type ClientHttp2Session, connect, constants } from "node:http2";
 import type { Outcome } from "./send-http1.ts";
 import type { Shot } from "./shot.ts";

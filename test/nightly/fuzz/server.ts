@@ -6,7 +6,10 @@ import { startEmbedded } from "../../../src/db/embedded/embedded.ts";
 import { whenInterrupted } from "../../support/interrupted.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../../support/test-server.ts";
 
-/** Runs `work` with an empty database, on the server of `DATABASE_URL` or an embedded one, and removes it after. */
+/**
+ * Runs `work` with an empty database, on the server of `DATABASE_URL` or an embedded one, and
+ * removes it after.
+ */
 export async function withServer(work: (databaseUrl: string) => Promise<void>): Promise<void> {
   const adminUrl = process.env["DATABASE_URL"];
   if (adminUrl) return withNewDatabase(adminUrl, work);

@@ -12,7 +12,10 @@ export interface Shot {
   readonly listener: "public" | "internal";
   /** Over HTTP/2 by a real client; else over HTTP/1.1 as bytes. */
   isHttp2: boolean;
-  /** Whether the request opens a WebSocket; its body is then sent as a message, once the gateway has agreed. */
+  /**
+   * Whether the request opens a WebSocket; its body is then sent as a message, once the gateway has
+   * agreed.
+   */
   isWebSocket: boolean;
   method: string;
   target: string;

@@ -18,8 +18,10 @@ export type FaultKind =
   | "compress"
   | "compress-broken";
 
-/** Where: while the request is sent; before the head of the reply, in it, behind it, in the middle of the content, before
- * the last bytes, behind them. */
+/**
+ * Where: while the request is sent; before the head of the reply, in it, behind it, in the middle
+ * of the content, before the last bytes, behind them.
+ */
 export type Phase = "upload" | "connect" | "head" | "first" | "mid" | "end" | "after";
 
 /** Requests of a call that are hit: the one with its mark, or those about the job that it began. */

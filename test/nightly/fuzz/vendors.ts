@@ -32,7 +32,10 @@ export type TextVendor = (typeof textVendors)[number];
 /** Running vendors. */
 export interface Vendors {
   readonly text: Readonly<Record<TextVendor, Upstream>>;
-  /** Embeddings, images, audio, completions, moderations and rerank in OpenAI's, Cohere's and Jina's form. */
+  /**
+   * Embeddings, images, audio, completions, moderations and rerank in OpenAI's, Cohere's and Jina's
+   * form.
+   */
   readonly media: PlainVendor;
   readonly native: Readonly<Record<NativeName, NativeVendorServer>>;
   /** Drops recorded requests, so that long runs do not accumulate them. */
@@ -265,7 +268,8 @@ async function startDashscope(): Promise<NativeVendorServer> {
 /**
  * The queue, and direct calls below `/run`.
  *
- * @param submitMs how long the answer to a submit takes, in milliseconds, once the job is there. Default: no time
+ * @param submitMs how long the answer to a submit takes, in milliseconds, once the job is there.
+ * Default: no time
  */
 export async function startFal(submitMs?: () => number): Promise<NativeVendorServer> {
   const vendor = await startNativeVendor({ header: "authorization", scheme: "Key " });

@@ -88,7 +88,10 @@ export function readFrames(bytes: Buffer): Frame[] | undefined {
   return frames;
 }
 
-/** Whether the gateway has ended the request of a connection, or the connection, with one of these frames. */
+/**
+ * Whether the gateway has ended the request of a connection, or the connection, with one of these
+ * frames.
+ */
 export function isAnswered(frames: readonly Frame[]): boolean {
   return frames.some(
     ({ opcode, payload }) =>

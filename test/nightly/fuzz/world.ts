@@ -1,4 +1,7 @@
-/** A gateway before vendors of every kind, with customers of several sorts: what long runs are made against. */
+/**
+ * A gateway before vendors of every kind, with customers of several sorts: what long runs are made
+ * against.
+ */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

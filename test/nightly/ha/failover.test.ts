@@ -1,6 +1,6 @@
 /**
- * The database's primary dies under load, and its standby is promoted: nothing that was acknowledged is lost or doubled.
- * The short form of `npm run ha`, which also freezes the primary.
+ * The database's primary dies under load, and its standby is promoted: nothing that was
+ * acknowledged is lost or doubled. The short form of `npm run ha`, which also freezes the primary.
  */
 import { expect, test } from "vitest";
 import { type FailoverResult, isRight, runFailover } from "./failover.ts";

@@ -47,8 +47,10 @@ export interface FailoverOptions {
   readonly programs?: PostgresPrograms;
   /** Whether the servers may lose data with the machine's power: quicker. Default false. */
   readonly isFast?: boolean;
-  /** Whether the second gateway is killed with -9 just before the primary fails. It is started again after the promotion.
-   * Default false. */
+  /**
+   * Whether the second gateway is killed with -9 just before the primary fails. It is started again
+   * after the promotion. Default false.
+   */
   readonly killsGateway?: boolean;
 }
 
@@ -64,7 +66,10 @@ export interface FailoverResult {
   readonly others: Readonly<Record<string, number>>;
   /** Other failed tasks, by error. */
   readonly failedTasks: Readonly<Record<string, number>>;
-  /** Tasks that failed because they may have been with their vendor when their gateway was killed, by error. */
+  /**
+   * Tasks that failed because they may have been with their vendor when their gateway was killed,
+   * by error.
+   */
   readonly deadTasks: Readonly<Record<string, number>>;
   /** Settlements that were in journals just before the promotion. */
   readonly journalFiles: number;
@@ -402,7 +407,10 @@ async function checkTopUps(
 
 type FailedTasks = Pick<FailoverResult, "failedTasks" | "deadTasks">;
 
-/** The errors of tasks whose process died while they were with a vendor that cannot be asked again: see docs/tasks.md. */
+/**
+ * The errors of tasks whose process died while they were with a vendor that cannot be asked again:
+ * see docs/tasks.md.
+ */
 const deadErrors: readonly string[] = ["upstream_submit_unknown", "result_unavailable"];
 
 /** Each acknowledged task exists. Returns the failed ones, which are free. */

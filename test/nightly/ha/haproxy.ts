@@ -18,8 +18,10 @@ import type { PostgresServer } from "../../support/replicated.ts";
 export interface Haproxy {
   /** The database through the proxy. */
   readonly url: string;
-  /** Names the server that may be the primary from now on: what the lock of Patroni says. A server that comes back then is
-   * not one, whatever it takes itself for. */
+  /**
+   * Names the server that may be the primary from now on: what the lock of Patroni says. A server
+   * that comes back then is not one, whatever it takes itself for.
+   */
   lead(server: PostgresServer): void;
   close(): Promise<void>;
 }
@@ -54,7 +56,9 @@ export function findHaproxy(): string | undefined {
   return folders.map((folder) => join(folder, "haproxy")).find(existsSync);
 }
 
-/** Starts one. Resolves when it lets sessions through. Close it. @throws if HAProxy is not installed */
+/**
+ * Starts one. Resolves when it lets sessions through. Close it. @throws if HAProxy is not installed
+ */
 export async function startHaproxy(options: HaproxyOptions): Promise<Haproxy> {
   const { folder, servers } = options;
   const program = findHaproxy();

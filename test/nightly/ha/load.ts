@@ -87,8 +87,10 @@ export class Load {
     );
   }
 
-  /** Resolves when, after `sinceMs`, each kind was acknowledged `count` times at each gateway: to the time of the last of
-   * these. */
+  /**
+   * Resolves when, after `sinceMs`, each kind was acknowledged `count` times at each gateway: to
+   * the time of the last of these.
+   */
   async acknowledged(count: number, sinceMs: number, limitMs: number): Promise<number> {
     const end = performance.now() + limitMs;
     for (; ; await sleep(20)) {
@@ -106,7 +108,10 @@ export class Load {
     }
   }
 
-  /** Sends nothing more to a gateway that is about to be killed. What fails from now on there is no attempt that counts. */
+  /**
+   * Sends nothing more to a gateway that is about to be killed. What fails from now on there is no
+   * attempt that counts.
+   */
   leave(gateway: number): void {
     this.#left.add(gateway);
   }

@@ -1,8 +1,8 @@
 /**
- * `npm run ha`: two gateways on a PostgreSQL with a synchronous standby, through HAProxy in TCP mode. Under load, the primary
- * is killed with -9, and in other scenarios frozen, or a gateway is killed with it; the standby is promoted. No acknowledged
- * charge or top-up may be lost or doubled, and service resumes within 10 s of the promotion. As root, the servers run as an
- * ordinary user.
+ * `npm run ha`: two gateways on a PostgreSQL with a synchronous standby, through HAProxy in TCP
+ * mode. Under load, the primary is killed with -9, and in other scenarios frozen, or a gateway is
+ * killed with it; the standby is promoted. No acknowledged charge or top-up may be lost or doubled,
+ * and service resumes within 10 s of the promotion. As root, the servers run as an ordinary user.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";

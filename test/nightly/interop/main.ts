@@ -1,6 +1,6 @@
 /**
- * `npm run interop`: whether receivers in other languages, which parse a webhook and sign what they write of
- * it, get the signature that was sent. Uses what is installed and says what is not.
+ * `npm run interop`: whether receivers in other languages, which parse a webhook and sign what they
+ * write of it, get the signature that was sent. Uses what is installed and says what is not.
  */
 import { createHmac } from "node:crypto";
 import * as fc from "fast-check";

@@ -1,4 +1,7 @@
-/** The short form of `npm run soak -- --memory`: traffic of every kind leaves neither memory nor handles behind. */
+/**
+ * The short form of `npm run soak -- --memory`: traffic of every kind leaves neither memory nor
+ * handles behind.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startWorld, type World } from "../fuzz/world.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";

@@ -22,8 +22,9 @@ export interface SoakOptions {
    */
   readonly warmUpSeconds: number;
   /**
-   * Whether V8 compiles after a tenth of the usual number of calls during the warm-up: compiled code grows with the logarithm
-   * of the number of requests, for hours at the pace that is measured. Default: false.
+   * Whether V8 compiles after a tenth of the usual number of calls during the warm-up: compiled
+   * code grows with the logarithm of the number of requests, for hours at the pace that is
+   * measured. Default: false.
    */
   readonly compilesEarly?: boolean;
   readonly seed: number;
@@ -54,7 +55,10 @@ export interface SoakReport {
   readonly samples: readonly Sample[];
   /** Slope of its {@link floors} after the warm-up. */
   readonly rssSlopePerHour: number;
-  /** Growth of the heap from the first to the last measurements after the warm-up, each the least of three. */
+  /**
+   * Growth of the heap from the first to the last measurements after the warm-up, each the least of
+   * three.
+   */
   readonly heapGrowth: number;
   /** The most of the whole run, also while requests run. */
   readonly rssMax: number;
@@ -150,7 +154,10 @@ function compileAfter(part: number, gateway: GatewayProcess): void {
   gateway.setV8Flags(flags);
 }
 
-/** Lets something happen while no request runs: what requests hold while they run is not left behind. */
+/**
+ * Lets something happen while no request runs: what requests hold while they run is not left
+ * behind.
+ */
 class Pauses {
   #running = 0;
   /** The end of the pause under way. */
@@ -223,8 +230,9 @@ function summarize(
 }
 
 /**
- * The least resident memory of each twelfth of the measurements, five minutes of an hour. Measurements themselves differ by 20
- * to 40 MB, since V8 keeps pages that a collection has freed for a while; what is left behind raises the least of them.
+ * The least resident memory of each twelfth of the measurements, five minutes of an hour.
+ * Measurements themselves differ by 20 to 40 MB, since V8 keeps pages that a collection has freed
+ * for a while; what is left behind raises the least of them.
  */
 export function floors<Of extends { readonly rss: number }>(samples: readonly Of[]): Of[] {
   const size = Math.max(1, Math.ceil(samples.length / 12));

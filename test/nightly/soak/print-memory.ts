@@ -1,4 +1,6 @@
-/** The long form of the memory soak: an hour by default, with the promises that only time can prove. */
+/**
+ * The long form of the memory soak: an hour by default, with the promises that only time can prove.
+ */
 import { withServer } from "../fuzz/server.ts";
 import { startWorld } from "../fuzz/world.ts";
 import { startReceiver } from "../../support/receiver.ts";
@@ -34,8 +36,8 @@ const heapMb = 256;
 const rssMax = 700;
 
 /**
- * Runs it, prints each measurement, and sets the exit code. The {@link allocatorVariables} of this process are the gateway's,
- * so that allocators can be compared.
+ * Runs it, prints each measurement, and sets the exit code. The {@link allocatorVariables} of this
+ * process are the gateway's, so that allocators can be compared.
  */
 export async function printMemory(seed: number, seconds: number): Promise<void> {
   if (!Number.isSafeInteger(seconds) || seconds < 10) {

@@ -1,4 +1,6 @@
-/** The answers that tests script: whole replies, streams, failures and every way of not answering. */
+/**
+ * The answers that tests script: whole replies, streams, failures and every way of not answering.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { type Completion, streamChunks, wholeReply } from "./chat.ts";

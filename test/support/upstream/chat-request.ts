@@ -58,7 +58,9 @@ const userPart = tagged("type", {
   }),
 });
 
-/** Strays that are let pass since its own libraries send them: what they found in a reply's message. */
+/**
+ * Strays that are let pass since its own libraries send them: what they found in a reply's message.
+ */
 const assistantPart = tagged("type", {
   text: record({
     type: text(),

@@ -22,8 +22,10 @@ import {
   type Written,
 } from "./strict.ts";
 
-/** @param shows whether it shows reasoning as `reasoning_content`, and takes it back: hosts of open models
- * do, OpenAI does not. Default true */
+/**
+ * @param shows whether it shows reasoning as `reasoning_content`, and takes it back: hosts of open
+ * models do, OpenAI does not. Default true
+ */
 export function strictChat({ reasoning: shows = true } = {}): StrictStyle {
   return strictStyle({
     foreignPrefixes,

@@ -1,4 +1,6 @@
-/** Replies without an end, in every style that vendors speak: only the gateway's leaving ends them. */
+/**
+ * Replies without an end, in every style that vendors speak: only the gateway's leaving ends them.
+ */
 import type { Behaviour } from "./exchange.ts";
 import { dataFrame, namedFrame } from "./strict.ts";
 

@@ -6,7 +6,9 @@ import { dataFrame, type WriteContext, type Written } from "./strict.ts";
 
 const reasons = { stop: "STOP", calls: "STOP", length: "MAX_TOKENS", refusal: "SAFETY" } as const;
 
-/** Writes a reply. Thoughts are shown where the request includes them; signatures come either way. */
+/**
+ * Writes a reply. Thoughts are shown where the request includes them; signatures come either way.
+ */
 export function writeGemini(play: Play, _turn: Turn, { request, id }: WriteContext): Written {
   const config = object(request.json?.["generationConfig"]);
   const isShown = object(config["thinkingConfig"])["includeThoughts"] === true;
@@ -31,7 +33,10 @@ export function writeGemini(play: Play, _turn: Turn, { request, id }: WriteConte
   };
 }
 
-/** Parts as a stream sends them: text in pieces, calls whole; what was thought is signed on what follows. */
+/**
+ * Parts as a stream sends them: text in pieces, calls whole; what was thought is signed on what
+ * follows.
+ */
 function partsOf(play: Play, isShown: boolean): Json[] {
   const thought = play.reasoning.join("");
   const signature =

@@ -4,7 +4,9 @@ import { inPieces, type Play, tokens, type Turn } from "./scenario.ts";
 import { seal, sign } from "./seal.ts";
 import { namedFrame, type WriteContext, type Written } from "./strict.ts";
 
-/** Writes a reply. Thinking is shown where the request turns it on; the word `redacted` hides it. */
+/**
+ * Writes a reply. Thinking is shown where the request turns it on; the word `redacted` hides it.
+ */
 export function writeMessage(play: Play, turn: Turn, { request, id }: WriteContext): Written {
   const thinking = object(request.json?.["thinking"]);
   const blocks = [

@@ -21,7 +21,10 @@ export function writeResponse(
   return { whole: response, frames: turn.stream ? framesOf(response, items, json) : [] };
 }
 
-/** The reply of the endpoint that compacts: the user's messages, and the item in place of all others. */
+/**
+ * The reply of the endpoint that compacts: the user's messages, and the item in place of all
+ * others.
+ */
 function compacted(play: Play, { input }: Json, id: string): Written {
   const messages = objects(input).filter(({ role }) => role === "user");
   const users = messages.map((message, at) => ({

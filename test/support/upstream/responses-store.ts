@@ -11,8 +11,10 @@ export class ResponsesStore {
     return this.#items.has(itemId);
   }
 
-  /** The items of a request, with what its references mean, after those it continues. References to what is
-   * not stored stay as they are. */
+  /**
+   * The items of a request, with what its references mean, after those it continues. References to
+   * what is not stored stay as they are.
+   */
   conversationOf(json: Json): readonly Json[] {
     const before = this.#conversations.get(string(json["previous_response_id"])) ?? [];
     const { input } = json;

@@ -1,4 +1,6 @@
-/** The simulated vendor is itself checked with the official SDK: what passes here is its wire style. */
+/**
+ * The simulated vendor is itself checked with the official SDK: what passes here is its wire style.
+ */
 import OpenAI, { APIConnectionError, APIError } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { answer, failure, hang, reset } from "./behaviour.ts";

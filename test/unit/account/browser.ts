@@ -1,4 +1,6 @@
-/** A browser of the console: keeps its cookies, says where its requests come from, speaks Connect. */
+/**
+ * A browser of the console: keeps its cookies, says where its requests come from, speaks Connect.
+ */
 import { type Client, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { DescService } from "@bufbuild/protobuf";
@@ -23,7 +25,10 @@ export interface Browser {
   readonly setCookies: readonly string[];
 }
 
-/** Opens one. @param headers what it sends beside its cookie. Default: as a page of the gateway itself */
+/**
+ * Opens one. @param headers what it sends beside its cookie. Default: as a page of the gateway
+ * itself
+ */
 export function openBrowser(
   url: string,
   headers: Readonly<Record<string, string>> = { "sec-fetch-site": "same-origin" },

@@ -95,8 +95,10 @@ const anySender = fc.constantFrom<Sender[]>("stranger", ...senders);
 
 const pause = (ms: number): Step => ({ do: "pass", ms });
 
-/** Mostly sendings a while apart and guesses in a row: so that limits are reached, not only neared. All pauses end
- * between the windows, so that the milliseconds of the machine decide nothing. */
+/**
+ * Mostly sendings a while apart and guesses in a row: so that limits are reached, not only neared.
+ * All pauses end between the windows, so that the milliseconds of the machine decide nothing.
+ */
 const steps: fc.Arbitrary<Step[]> = fc
   .array(
     fc.oneof(

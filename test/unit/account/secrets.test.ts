@@ -9,7 +9,10 @@ import { codeText } from "../../../src/account/code/codes.ts";
 import { hashPassword, isPassword } from "../../../src/account/user/password.ts";
 import { newTotpSecret, totpCode, totpPeriod, totpUri } from "../../../src/account/user/totp.ts";
 
-/** RFC 6238, appendix B, for SHA-1: of its 8 digits the last 6. Its secret is `12345678901234567890`. */
+/**
+ * RFC 6238, appendix B, for SHA-1: of its 8 digits the last 6. Its secret is
+ * `12345678901234567890`.
+ */
 const rfcSecret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
 
 it.each([

@@ -1,4 +1,6 @@
-/** What a session alone does not allow: keys and webhook secrets behind a code (R-KEY-3, R-HOOK-6). */
+/**
+ * What a session alone does not allow: keys and webhook secrets behind a code (R-KEY-3, R-HOOK-6).
+ */
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";

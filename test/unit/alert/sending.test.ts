@@ -1,4 +1,7 @@
-/** Alerts: each threshold of a period is reported once, whoever counts and sends, as a signed webhook and by e-mail. */
+/**
+ * Alerts: each threshold of a period is reported once, whoever counts and sends, as a signed
+ * webhook and by e-mail.
+ */
 import { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { createAlertJobs } from "../../../src/alert/jobs.ts";

@@ -1,4 +1,7 @@
-/** A strict mail server on a real socket: it speaks RFC 5321 with authentication, and refuses what is out of order. */
+/**
+ * A strict mail server on a real socket: it speaks RFC 5321 with authentication, and refuses what
+ * is out of order.
+ */
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 
@@ -11,7 +14,9 @@ export interface ReceivedMail {
   readonly text: string;
 }
 
-/** Opens a server. Close it. `answers`: what it answers to recipients, by address, in place of 250. */
+/**
+ * Opens a server. Close it. `answers`: what it answers to recipients, by address, in place of 250.
+ */
 export async function openSmtpServer(user: string, password: string) {
   const mails: ReceivedMail[] = [];
   const faults: string[] = [];

@@ -2,7 +2,10 @@
 import { expect, test } from "vitest";
 import { ClockCheck } from "../../../src/app/clock-check.ts";
 
-/** A check of a machine whose clock is off by so many milliseconds; each answer of the database takes `answerMs`. */
+/**
+ * A check of a machine whose clock is off by so many milliseconds; each answer of the database
+ * takes `answerMs`.
+ */
 function open(answerMs = 0) {
   let offMs = 0;
   let timeMs = Date.parse("2026-01-01T00:00:00Z");

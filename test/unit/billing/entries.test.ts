@@ -21,8 +21,8 @@ const dayMs = 86_400_000;
 const spanMs = 10 * dayMs;
 
 /**
- * A movement each, every thousandth a grant (5), the one after it a refund (3), all others charges (2): of two accounts
- * by turns, so that both have the same.
+ * A movement each, every thousandth a grant (5), the one after it a refund (3), all others charges
+ * (2): of two accounts by turns, so that both have the same.
  */
 const fill = `
   with filled as (

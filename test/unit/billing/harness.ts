@@ -39,7 +39,8 @@ export type Billing = Awaited<ReturnType<typeof openBilling>>;
 /**
  * Opens a fresh database. Close it.
  *
- * @param options.hasMonths whether it has the partitions of this and the coming months. Default: it has
+ * @param options.hasMonths whether it has the partitions of this and the coming months. Default: it
+ * has
  */
 export async function openBilling({ hasMonths = true } = {}) {
   const database = await createTestDatabase();
@@ -93,8 +94,10 @@ export async function openBilling({ hasMonths = true } = {}) {
         [nodeId, seconds],
       );
     },
-    /** Makes holds look as old as if they had expired `seconds` ago, and their processes as if they had been in touch for
-     * an hour without renewing them. */
+    /**
+     * Makes holds look as old as if they had expired `seconds` ago, and their processes as if they
+     * had been in touch for an hour without renewing them.
+     */
     async age(ids: readonly string[], seconds: number): Promise<void> {
       await pool.query(
         `with aged as (
@@ -105,7 +108,10 @@ export async function openBilling({ hasMonths = true } = {}) {
         [ids, seconds],
       );
     },
-    /** Makes the holds of an account, open and ended, look as if budgets had counted them so many days earlier. */
+    /**
+     * Makes the holds of an account, open and ended, look as if budgets had counted them so many
+     * days earlier.
+     */
     async countEarlier(accountId: string, days: number): Promise<void> {
       const set = `set budget_time = budget_time - interval '${days} days' where account_id = '${accountId}'`;
       // In the role of a replica no trigger refuses to change an entry.
@@ -114,7 +120,10 @@ export async function openBilling({ hasMonths = true } = {}) {
           update open_hold ${set}; update ledger_charge ${set}; commit`,
       );
     },
-    /** Expects that the audit finds nothing. @param except rules that the test breaks itself. Default: none */
+    /**
+     * Expects that the audit finds nothing. @param except rules that the test breaks itself.
+     * Default: none
+     */
     async expectClean(except: readonly string[] = []): Promise<void> {
       const found = await auditLedger(pool);
       expect(found.filter(({ rule }) => !except.includes(rule))).toEqual([]);

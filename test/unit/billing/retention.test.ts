@@ -62,7 +62,10 @@ const find = async (names: readonly (string | undefined)[]) =>
     )
   ).rows.map(({ relname }) => relname);
 
-/** Removes these months. On a busy machine a table may stay locked for longer than a removal waits: it tries again. */
+/**
+ * Removes these months. On a busy machine a table may stay locked for longer than a removal waits:
+ * it tries again.
+ */
 async function removeInTime(
   names: readonly (string | undefined)[],
   options: Parameters<typeof removeOldMonths>[0],

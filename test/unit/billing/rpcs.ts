@@ -1,4 +1,7 @@
-/** Calls the RPCs of billing as one caller, with plain objects, the contract's checks and the service's own errors. */
+/**
+ * Calls the RPCs of billing as one caller, with plain objects, the contract's checks and the
+ * service's own errors.
+ */
 import {
   create,
   type DescMessage,

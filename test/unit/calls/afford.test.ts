@@ -1,6 +1,6 @@
 /**
- * R-MON-3, R-KEY-4: of 1,000 calls at once on an account, or with a key, that can afford 10, exactly 10 reach
- * the vendor, however many gateways take them.
+ * R-MON-3, R-KEY-4: of 1,000 calls at once on an account, or with a key, that can afford 10,
+ * exactly 10 reach the vendor, however many gateways take them.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
@@ -29,7 +29,8 @@ const running: { upstream?: Upstream; database?: TestDatabase; gateways: Gateway
 beforeAll(async () => {
   const upstream = (running.upstream = await startUpstream());
   const database = (running.database = await createTestDatabase());
-  // However long all the others take: a call whose vendor fails it gives its money back to the next one.
+  // However long all the others take: a call whose vendor fails it gives its money back to the next
+  // one.
   const timeouts = { connectMs: 120_000, firstByteMs: 120_000, idleMs: 120_000 };
   const vendors = { sim: { baseUrl: upstream.baseUrl, apiKey: upstream.secret, timeouts } };
   // The database outlives them all.
@@ -95,7 +96,9 @@ async function verdictOf(gateway: Gateway, customer: Customer): Promise<number> 
 interface Outcome {
   /** How many calls were answered with which status. */
   readonly statuses: Readonly<Record<number, number>>;
-  /** What was held when everybody else had been answered, or one too many had reached the vendor. */
+  /**
+   * What was held when everybody else had been answered, or one too many had reached the vendor.
+   */
   readonly heldNanos: bigint | undefined;
 }
 

@@ -1,4 +1,7 @@
-/** R-TSK-6, R-MON-11: what a text costs when it is stopped. Real HTTP; the stop comes with the text itself. */
+/**
+ * R-TSK-6, R-MON-11: what a text costs when it is stopped. Real HTTP; the stop comes with the text
+ * itself.
+ */
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -36,7 +39,10 @@ afterAll(async () => {
 
 const prompt = "Hello";
 
-/** What comes of a text that is stopped with its first words, or where it has none once it was asked for. */
+/**
+ * What comes of a text that is stopped with its first words, or where it has none once it was asked
+ * for.
+ */
 async function stopped(
   kind: string,
   sim: Simulated,

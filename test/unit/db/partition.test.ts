@@ -161,7 +161,8 @@ test("a connection that breaks between two statements is an error, and the proce
     return result;
   };
   Object.assign(client, { query: breaksAfter });
-  // The pool's own statements go past this: only whoever wants a connection for himself gets this one.
+  // The pool's own statements go past this: only whoever wants a connection for himself gets this
+  // one.
   const breaking = Object.create(pool, {
     connect: { value: async () => client },
     query: { value: pool.query.bind(pool) },

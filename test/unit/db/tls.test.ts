@@ -1,4 +1,7 @@
-/** What managed PostgreSQL services ask for: TLS with a certificate authority of their own, and a verified name. */
+/**
+ * What managed PostgreSQL services ask for: TLS with a certificate authority of their own, and a
+ * verified name.
+ */
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

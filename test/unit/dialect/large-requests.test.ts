@@ -1,4 +1,6 @@
-/** Requests with many small parts: time grows with their size, and not with its square (R-ERR-7). */
+/**
+ * Requests with many small parts: time grows with their size, and not with its square (R-ERR-7).
+ */
 import { expect, it } from "vitest";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { textDialects, vendorDialects } from "../../../src/dialect/index.ts";

@@ -1,4 +1,7 @@
-/** Relayed streams can be stopped between two events, whatever comes in one read: a hold covers no more. */
+/**
+ * Relayed streams can be stopped between two events, whatever comes in one read: a hold covers no
+ * more.
+ */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";

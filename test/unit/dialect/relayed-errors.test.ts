@@ -1,4 +1,7 @@
-/** Errors that vendors report in streams and whole bodies of the caller's own style (R-ERR-1, R-ERR-3, R-ERR-4). */
+/**
+ * Errors that vendors report in streams and whole bodies of the caller's own style (R-ERR-1,
+ * R-ERR-3, R-ERR-4).
+ */
 import { describe, expect, it } from "vitest";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";

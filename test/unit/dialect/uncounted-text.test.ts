@@ -1,4 +1,6 @@
-/** Text that a vendor sends after its usage is not in that usage: each relay says how much it is. */
+/**
+ * Text that a vendor sends after its usage is not in that usage: each relay says how much it is.
+ */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";

@@ -1,4 +1,7 @@
-/** The operator's credential is never shown, however a vendor spells it and however its reply is cut into pieces. */
+/**
+ * The operator's credential is never shown, however a vendor spells it and however its reply is cut
+ * into pieces.
+ */
 import { array, assert, constantFrom, nat, oneof, property, string } from "fast-check";
 import { expect, it } from "vitest";
 import { MaskedBody, SecretMask } from "../../../src/http/secret-mask.ts";

@@ -1,4 +1,7 @@
-/** Nodes of a cluster, each an authenticator with connections of its own, over the rooms of one database. */
+/**
+ * Nodes of a cluster, each an authenticator with connections of its own, over the rooms of one
+ * database.
+ */
 import type { Pool } from "pg";
 import { expect } from "vitest";
 import type { Caller } from "../../../src/core/caller.ts";
@@ -26,7 +29,9 @@ export type Node = ReturnType<typeof createNode>;
 /** The rooms, an owner of a key, and what makes nodes; until closed. */
 export type Cluster = Awaited<ReturnType<typeof openCluster>>;
 
-/** A clock that stands still: no pause of this process, however long, makes a node doubt its feed. */
+/**
+ * A clock that stands still: no pause of this process, however long, makes a node doubt its feed.
+ */
 export const stopped = (): number => 0;
 
 /** Opens a fresh database. */

@@ -1,4 +1,7 @@
-/** R-KEY-4: what limits a key or its account is in force on every node within a second, and by the clock. */
+/**
+ * R-KEY-4: what limits a key or its account is in force on every node within a second, and by the
+ * clock.
+ */
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { KeyCaller } from "../../../src/core/caller.ts";

@@ -108,7 +108,8 @@ test.for(["refuses", "hangs"])(
     ])) {
       expect(result).toMatchObject({ reason: { code: ErrorCode.SERVICE_UNAVAILABLE } });
     }
-    // The limit is 0.9 s; what is beyond is this machine's own delay. A statement may go unanswered for minutes.
+    // The limit is 0.9 s; what is beyond is this machine's own delay. A statement may go unanswered
+    // for minutes.
     expect(performance.now() - startMs).toBeLessThan(15_000);
     expect(await node.authenticate("no key at all")).toBeUndefined();
     proxy.refuse(false);

@@ -1,4 +1,7 @@
-/** The queue of calls that wait for room: bounded, fair between keys, and left by whoever disconnects. */
+/**
+ * The queue of calls that wait for room: bounded, fair between keys, and left by whoever
+ * disconnects.
+ */
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { CancelSource } from "../../../src/core/cancel-signal.ts";

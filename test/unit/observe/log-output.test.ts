@@ -1,4 +1,7 @@
-/** The log's output may be slow, full or closed: the process that writes to it neither waits nor ends. */
+/**
+ * The log's output may be slow, full or closed: the process that writes to it neither waits nor
+ * ends.
+ */
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, existsSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,7 @@
-/** R-MON-2: Google's JSON takes and tells numbers as texts, too; what decides about money is read in both forms. */
+/**
+ * R-MON-2: Google's JSON takes and tells numbers as texts, too; what decides about money is read in
+ * both forms.
+ */
 import { describe, expect, it } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { checkInteractionTools } from "../../../src/dialect/gemini/guard.ts";

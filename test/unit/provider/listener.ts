@@ -1,4 +1,6 @@
-/** A vendor's place on a real socket: it takes down what it is asked and answers what a test says. */
+/**
+ * A vendor's place on a real socket: it takes down what it is asked and answers what a test says.
+ */
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { VendorConfig } from "../../../src/config/config.ts";

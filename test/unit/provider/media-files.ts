@@ -1,4 +1,7 @@
-/** Recordings as encoders write them, with content that no decoder would like but whose structure is right. */
+/**
+ * Recordings as encoders write them, with content that no decoder would like but whose structure is
+ * right.
+ */
 import { box } from "./video-file.ts";
 
 /** Bytes without a pattern, the same for a seed. */
@@ -56,7 +59,10 @@ export function wav(
   return Buffer.concat([head, data]);
 }
 
-/** MPEG 2 layer III, 24,000 samples a second, 64 kbit/s, as speech comes; the rates differ if they vary. */
+/**
+ * MPEG 2 layer III, 24,000 samples a second, 64 kbit/s, as speech comes; the rates differ if they
+ * vary.
+ */
 export function mp3(frames: number, isVaried = false): Recording {
   const parts = Array.from({ length: frames }, (_, index) => {
     // 64, 80, 96 or 32 kbit/s.
@@ -82,7 +88,10 @@ export function aac(frames: number): Recording {
   return { head: Buffer.alloc(0), parts, seconds: (frames * 1_024) / 16_000 };
 }
 
-/** FLAC with blocks of 4,096 samples at 16,000 samples a second. @param samples those that the head states */
+/**
+ * FLAC with blocks of 4,096 samples at 16,000 samples a second. @param samples those that the head
+ * states
+ */
 export function flac(frames: number, samples = frames * 4_096): Recording {
   const head = Buffer.alloc(42);
   head.write("fLaC", "latin1");
@@ -137,7 +146,10 @@ function checksum32(bytes: Buffer): number {
   return sum >>> 0;
 }
 
-/** Opus with frames of 20 ms, 10 in each page. @param granuleOf the position that a page states, by the true one */
+/**
+ * Opus with frames of 20 ms, 10 in each page. @param granuleOf the position that a page states, by
+ * the true one
+ */
 export function opus(pages: number, granuleOf = (samples: number) => samples): Recording {
   const identity = Buffer.alloc(19);
   identity.write("OpusHead", "latin1");
@@ -227,7 +239,10 @@ export function movie(samples: number, fields: MovieFields = {}): Recording {
   };
 }
 
-/** The same in fragments of 10 samples, as recorders in browsers write it. @param units the time that each states */
+/**
+ * The same in fragments of 10 samples, as recorders in browsers write it. @param units the time
+ * that each states
+ */
 export function fragmentedMovie(fragments: number, units = 1_024): Recording {
   const { head, parts } = movie(0, { movieUnits: 0, mediaUnits: 0 });
   const [tables = Buffer.alloc(0)] = parts;
@@ -260,7 +275,10 @@ export interface MatroskaFields {
   readonly scale?: number;
   /** Milliseconds of a cluster of 10 frames. Default: 200. */
   readonly clusterMs?: number;
-  /** Whether the last frames of a cluster share a block, and by which flags. Default: each has its own. */
+  /**
+   * Whether the last frames of a cluster share a block, and by which flags. Default: each has its
+   * own.
+   */
   readonly lacing?: "xiph" | "equal" | "relative";
 }
 

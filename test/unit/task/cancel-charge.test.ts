@@ -1,4 +1,7 @@
-/** R-TSK-6: what a cancelled task costs, in every state and by what its vendor says, to the nano-dollar. */
+/**
+ * R-TSK-6: what a cancelled task costs, in every state and by what its vendor says, to the
+ * nano-dollar.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { PriceConfig } from "../../../src/config/config.ts";

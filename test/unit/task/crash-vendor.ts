@@ -1,4 +1,7 @@
-/** A vendor of tasks behind HTTP, which outlives the processes that ask it, and counts what it was made to do. */
+/**
+ * A vendor of tasks behind HTTP, which outlives the processes that ask it, and counts what it was
+ * made to do.
+ */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";

@@ -1,4 +1,7 @@
-/** The task room behind a real REST listener, on a real database with real money, and nobody who works on tasks. */
+/**
+ * The task room behind a real REST listener, on a real database with real money, and nobody who
+ * works on tasks.
+ */
 import { Admission } from "../../../src/calls/admission.ts";
 import { createCatalogue } from "../../../src/calls/catalogue.ts";
 import { RunningCalls } from "../../../src/calls/running-calls.ts";

@@ -1,4 +1,7 @@
-/** Tasks that are claimed, and whose vendors answer, while the database goes away: nothing is lost or asked for twice. */
+/**
+ * Tasks that are claimed, and whose vendors answer, while the database goes away: nothing is lost
+ * or asked for twice.
+ */
 import { randomBytes } from "node:crypto";
 import { Client, Pool } from "pg";
 import { stdSerializers } from "pino";
@@ -24,7 +27,8 @@ afterAll(() => tasks.close());
 async function openOwn() {
   const proxy = await startFaultProxy(tasks.url);
   const pool = openPool(proxy.url, { max: 4, for: "jobs" });
-  // Open before the outages: no statement waits for a connection between a failpoint and the next answer.
+  // Open before the outages: no statement waits for a connection between a failpoint and the next
+  // answer.
   const connections = await Promise.all(Array.from({ length: 4 }, () => pool.connect()));
   for (const each of connections) each.release();
   onTestFinished(async () => {

@@ -1,4 +1,7 @@
-/** A vendor that may be asked so often and no more: with many tasks each is asked less often, and all come to their end. */
+/**
+ * A vendor that may be asked so often and no more: with many tasks each is asked less often, and
+ * all come to their end.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTasks, type Tasks } from "./worker-harness.ts";
 import { completed, one, vendor } from "./worker-setup.ts";

@@ -152,7 +152,8 @@ describe("R-TSK-4: a poll that waits", () => {
   it("a poll that waits is woken by each change, by another process too, and by the end", async () => {
     const taskId = await tasks.submit(customer);
     const first = await tasks.send(customer, pathOf(taskId));
-    // A poll that does not say what it knows may read the task after the change, and waits for another one.
+    // A poll that does not say what it knows may read the task after the change, and waits for
+    // another one.
     const knows = (etag = ""): object => ({ headers: { "if-none-match": etag } });
     const poll = tasks.send(customer, `${pathOf(taskId)}?wait=60`, knows(first.headers["etag"]));
     await parked(1);

@@ -1,4 +1,7 @@
-/** Tasks of which nothing is new: given back as others are, whoever wants something of them meanwhile. */
+/**
+ * Tasks of which nothing is new: given back as others are, whoever wants something of them
+ * meanwhile.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { isReschedule, applyTransition, type Transition } from "../../../src/task/transition.ts";
 import { type TaskRow, workColumns } from "../../../src/task/task-row.ts";

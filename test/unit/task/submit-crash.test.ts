@@ -1,4 +1,7 @@
-/** Processes that are killed while they accept a task: its client asks again, and has one task and one hold. */
+/**
+ * Processes that are killed while they accept a task: its client asks again, and has one task and
+ * one hold.
+ */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -13,7 +16,8 @@ let tasks: Tasks;
 let gateway: ReturnType<typeof openSubmit>;
 beforeAll(async () => {
   tasks = await openTasks();
-  // With the limits of jobs: on a busy machine, submits of one account may wait for each other for over a second.
+  // With the limits of jobs: on a busy machine, submits of one account may wait for each other for
+  // over a second.
   const pool = openPool(tasks.url, { max: 8, for: "jobs", isPipelined: true });
   gateway = openSubmit(tasks.url, { pool });
 });

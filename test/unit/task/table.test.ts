@@ -27,7 +27,10 @@ async function insertTask(): Promise<string> {
   return id;
 }
 
-/** Does something on a connection that hears of changes. Its own notices come before its next answer. */
+/**
+ * Does something on a connection that hears of changes. Its own notices come before its next
+ * answer.
+ */
 async function listening(
   told: string[],
   work: (client: PoolClient) => Promise<void>,

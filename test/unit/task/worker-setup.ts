@@ -65,7 +65,9 @@ export function workerOptions(pool: Pool, options: TestWorkerOptions): WorkerOpt
   };
 }
 
-/** A vendor of the tests: what is not said is that it takes each task and is done at the first look. */
+/**
+ * A vendor of the tests: what is not said is that it takes each task and is done at the first look.
+ */
 export function vendor(
   parts: Partial<VendorTasks> = {},
   maxInFlight?: number,

@@ -38,8 +38,9 @@ describe("the byte bound", () => {
       });
     const mixture = fc.array(part, { maxLength: 12 }).map((parts) => parts.join("\n"));
     fc.assert(
-      // A part may begin in the middle of what is one token, and a short one may have more tokens for its bytes than its
-      // script: three more for each, which the bound of a request has for each message.
+      // A part may begin in the middle of what is one token, and a short one may have more tokens
+      // for its bytes than its script: three more for each, which the bound of a request has for
+      // each message.
       fc.property(mixture, (text) => {
         expect(bound(text) + 3 * text.split("\n").length).toBeGreaterThanOrEqual(most(text));
       }),

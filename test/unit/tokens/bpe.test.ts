@@ -1,4 +1,7 @@
-/** Exact counts: those of the vendor's own tokenizer, for every text, in time that grows with its length. */
+/**
+ * Exact counts: those of the vendor's own tokenizer, for every text, in time that grows with its
+ * length.
+ */
 import * as fc from "fast-check";
 import { countTokens as cl100k } from "gpt-tokenizer/encoding/cl100k_base";
 import { countTokens as o200k } from "gpt-tokenizer/encoding/o200k_base";

@@ -1,4 +1,7 @@
-/** Texts in the world's scripts and in the forms that programs send: what the byte bound is held against. */
+/**
+ * Texts in the world's scripts and in the forms that programs send: what the byte bound is held
+ * against.
+ */
 
 /** Article 1 of the Universal Declaration of Human Rights, and the like. */
 export const scripts: Readonly<Record<string, string>> = {

@@ -9,7 +9,10 @@ import { accountId, as, codeOf, otherAccount, type WebhookClient } from "./rpc.t
 
 const rows = 20_000;
 
-/** Deliveries to two receivers of two accounts by turns, one in two thousand failed, dropped or waiting, the others delivered. */
+/**
+ * Deliveries to two receivers of two accounts by turns, one in two thousand failed, dropped or
+ * waiting, the others delivered.
+ */
 const fill = `
   with endpoint as (
     insert into webhook_endpoint (id, account_id, origin)
@@ -52,7 +55,9 @@ async function all(filter: Partial<Pick<ListDeliveriesRequest, "state" | "taskId
   return deliveries;
 }
 
-/** How many rows of the table and entries of its indexes were read so far, by whatever connection. */
+/**
+ * How many rows of the table and entries of its indexes were read so far, by whatever connection.
+ */
 async function readSoFar(): Promise<number> {
   await webhooks.pool.query("select pg_stat_force_next_flush()");
   const { rows: counted } = await webhooks.pool.query<{ count: string }>(

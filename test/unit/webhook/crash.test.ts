@@ -10,8 +10,9 @@ import { openWebhooks, type Webhooks } from "./harness.ts";
 import { newId } from "../../../src/core/uuid.ts";
 
 /**
- * Where each process dies, and at which time it comes there. Whoever is to die recovering must follow one that surely
- * leaves something: who dies at `record.answered` leaves nothing in one of fifteen cases.
+ * Where each process dies, and at which time it comes there. Whoever is to die recovering must
+ * follow one that surely leaves something: who dies at `record.answered` leaves nothing in one of
+ * fifteen cases.
  */
 const deaths: readonly (readonly [DispatchFailpoint, number])[] = [
   ["claim.sent", 1],

@@ -1,4 +1,7 @@
-/** Payloads and their bytes, for good: a changed byte is a signature that receivers' stored copies refuse. */
+/**
+ * Payloads and their bytes, for good: a changed byte is a signature that receivers' stored copies
+ * refuse.
+ */
 import type { WebhookPayload } from "../../../src/webhook/payload.ts";
 
 const usage = { promptTokens: 12, completionTokens: 34, totalTokens: 46 };

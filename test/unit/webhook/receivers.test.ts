@@ -43,7 +43,10 @@ async function probeNow(accountId: string): Promise<void> {
   ]);
 }
 
-/** Lets three hours pass: all that is due, and all that a receiver has done, is so much further back. */
+/**
+ * Lets three hours pass: all that is due, and all that a receiver has done, is so much further
+ * back.
+ */
 async function passThreeHours(): Promise<void> {
   await webhooks.pool.query("update webhook_delivery set due = due - interval '3 h'");
   await webhooks.pool.query(
@@ -222,7 +225,8 @@ describe("R-HOOK-4: receivers that hang delay nobody else", () => {
     const healthyOf = (index: number): string => `https://healthy${index}.example/`;
     const fake = webhooks.fake((target) => (target.startsWith("https://hung") ? undefined : 204));
     const accountOf = Array.from({ length: 10 }, () => newId());
-    // The hung ones first, with several events each, so that all of them stand before everybody else.
+    // The hung ones first, with several events each, so that all of them stand before everybody
+    // else.
     for (let round = 0; round < 3; round++) {
       await Promise.all(
         Array.from({ length: 60 }, (_, index) =>

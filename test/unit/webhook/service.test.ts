@@ -157,7 +157,8 @@ describe("deliveries", () => {
     for (const table of ["webhook_event", "webhook_delivery"]) {
       await webhooks.pool.query(`update ${table} set id = $2 where id = $1`, [old, oldId]);
     }
-    // An id says little: the database's clock may have been wrong then. And what is to be sent stays.
+    // An id says little: the database's clock may have been wrong then. And what is to be sent
+    // stays.
     expect(await jobs.expire()).toBe(0);
     await webhooks.pool.query(
       "update webhook_event set create_time = now() - interval '31 days' where id = $1",

@@ -23,7 +23,8 @@ describe("webhook signatures", () => {
       { eventId, body, time },
       { current: secret, other: undefined },
     );
-    // As the specification writes it: HMAC-SHA256 with the secret over the compact JSON, in lower-case hex.
+    // As the specification writes it: HMAC-SHA256 with the secret over the compact JSON, in
+    // lower-case hex.
     const text = JSON.stringify(JSON.parse(body.toString()));
     expect(headers["x-ai-service-signature"]).toBe(
       createHmac("sha256", secret).update(text).digest("hex"),

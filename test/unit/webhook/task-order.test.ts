@@ -63,7 +63,8 @@ describe("R-HOOK-3: the order of a task's events", () => {
       last = await webhooks.enqueue({ ...task, status: "progress", progress });
       dues.push((await webhooks.stored(last)).dueIn);
     }
-    // Each newer one is due when the first would have been, a second after what was sent: not later.
+    // Each newer one is due when the first would have been, a second after what was sent: not
+    // later.
     for (const due of dues) expect(due).toBeLessThanOrEqual(1);
     await webhooks.age(last);
     // On a busy machine, one of the others may be sent before.

@@ -1,4 +1,7 @@
-/** Requests for speech, and for the text of a recording, in OpenAI's form: charged by character, second or token. */
+/**
+ * Requests for speech, and for the text of a recording, in OpenAI's form: charged by character,
+ * second or token.
+ */
 import { create } from "@bufbuild/protobuf";
 import { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";
 import { type Usage, UsageSchema, UsageSource } from "../../../../gen/uas/type/v1/usage_pb.ts";

@@ -1,4 +1,7 @@
-/** Handles requests for images and audio: by a vendor that speaks their form, else as a task of the model. */
+/**
+ * Handles requests for images and audio: by a vendor that speaks their form, else as a task of the
+ * model.
+ */
 import { Dialect, MediaOperation } from "../../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";
 import type { ExchangeMediaRequest } from "../../../../gen/uas/inference/v1/media_service_pb.ts";
@@ -78,7 +81,10 @@ async function run(input: MediaInput, { context, sink }: Running, deps: MediaOpt
 /** Reads a request of an operation. @throws GatewayError INVALID_REQUEST */
 type ReadMedia = (input: MediaInput) => MediaRequest;
 
-/** Picks the reader of an operation. Only the reader refuses the request: whether its account may call comes first. */
+/**
+ * Picks the reader of an operation. Only the reader refuses the request: whether its account may
+ * call comes first.
+ */
 async function readerOf({ request, upload }: MediaInput): Promise<ReadMedia> {
   switch (request.operation) {
     case MediaOperation.GENERATE_IMAGES:

@@ -68,7 +68,10 @@ async function membersOf(
   return operation === "editImages" ? withImageUrls(members) : members;
 }
 
-/** Whether images come as base64. As with OpenAI, they come as addresses unless the request says otherwise. */
+/**
+ * Whether images come as base64. As with OpenAI, they come as addresses unless the request says
+ * otherwise.
+ */
 function readResponseFormat(format: unknown): boolean {
   if (format === undefined || format === null || format === "url") return false;
   if (format === "b64_json") return true;

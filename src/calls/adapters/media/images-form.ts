@@ -39,11 +39,15 @@ export function readImagesForm(upload: Upload, needsPrompt: boolean): ImagesForm
   };
 }
 
-/** The most bytes of all images of a request that becomes a task: as many as a JSON request can have in base64. */
+/**
+ * The most bytes of all images of a request that becomes a task: as many as a JSON request can have
+ * in base64.
+ */
 const taskBytesMax = Math.floor((bodyBytesMax * 3) / 4);
 
 /**
- * The members of a form whose model makes images as tasks: its fields, and its files as `data:` addresses.
+ * The members of a form whose model makes images as tasks: its fields, and its files as `data:`
+ * addresses.
  *
  * @param valueOf the value of a field as JSON
  * @throws GatewayError INVALID_REQUEST, REQUEST_TOO_LARGE

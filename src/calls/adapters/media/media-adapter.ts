@@ -1,4 +1,7 @@
-/** The parts that requests for images and audio in OpenAI's form share, relayed to vendors that speak it. */
+/**
+ * The parts that requests for images and audio in OpenAI's form share, relayed to vendors that
+ * speak it.
+ */
 import { Dialect } from "../../../../gen/uas/http/v1/http_pb.ts";
 import type { ExchangeMediaRequest } from "../../../../gen/uas/inference/v1/media_service_pb.ts";
 import type { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";

@@ -26,7 +26,9 @@ export interface MediaByTaskOptions extends PipelineDeps {
   readonly tasks: MediaTasks;
 }
 
-/** Serves a request as a task. @throws GatewayError for failures that were not written to the sink */
+/**
+ * Serves a request as a task. @throws GatewayError for failures that were not written to the sink
+ */
 export type ServeByTask = (
   input: MediaInput,
   call: { readonly context: CallContext; readonly sink: Sink<Buffer> },
@@ -38,7 +40,10 @@ interface MediaForm<Read extends MediaRequest, Asked> {
   /** Noun for the result in error messages, such as `images`. */
   readonly what: string;
   adapter(input: MediaInput): MediaAdapter<Read>;
-  /** Reads the parameters of the task, and what the reply depends on. @throws GatewayError INVALID_REQUEST */
+  /**
+   * Reads the parameters of the task, and what the reply depends on. @throws GatewayError
+   * INVALID_REQUEST
+   */
   read(
     input: MediaInput,
     request: Read,

@@ -1,4 +1,7 @@
-/** Converts requests for images and speech in OpenAI's form to the task parameters of their model. Pure. */
+/**
+ * Converts requests for images and speech in OpenAI's form to the task parameters of their model.
+ * Pure.
+ */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { GatewayError } from "../../../core/errors.ts";
 import { invalid } from "../../../core/validation.ts";
@@ -31,8 +34,8 @@ function knownParams(model: MediaTaskModel | undefined): JsonObject {
 }
 
 /**
- * Replaces the images of an edit, and its mask, by the parameters of tasks: `images: [{ image_url }]`, or addresses
- * as they are.
+ * Replaces the images of an edit, and its mask, by the parameters of tasks: `images: [{ image_url
+ * }]`, or addresses as they are.
  *
  * @throws GatewayError INVALID_REQUEST
  */
@@ -73,8 +76,8 @@ export function formValue(name: string, value: string, model: MediaTaskModel): J
 }
 
 /**
- * Converts the members of a request. Members of the model's own parameters (`seed`, `negative_prompt`) are taken, too.
- * `auto` leaves the choice to the vendor.
+ * Converts the members of a request. Members of the model's own parameters (`seed`,
+ * `negative_prompt`) are taken, too. `auto` leaves the choice to the vendor.
  *
  * @throws GatewayError INVALID_REQUEST, in the request's own words
  */
@@ -103,8 +106,8 @@ export function takesText(model: MediaTaskModel | undefined): boolean {
 }
 
 /**
- * Converts the members of a request for speech. `input` is the text to speak. The model decides the format of its files,
- * so `response_format` is dropped unless the model has a parameter for it.
+ * Converts the members of a request for speech. `input` is the text to speak. The model decides the
+ * format of its files, so `response_format` is dropped unless the model has a parameter for it.
  *
  * @throws GatewayError INVALID_REQUEST, in the request's own words
  */

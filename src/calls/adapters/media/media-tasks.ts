@@ -1,4 +1,7 @@
-/** The interface between requests for images or speech and the room that runs tasks; app/gateway.ts connects them. */
+/**
+ * The interface between requests for images or speech and the room that runs tasks; app/gateway.ts
+ * connects them.
+ */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { KeyCaller } from "../../../core/caller.ts";
 import type { GatewayError } from "../../../core/errors.ts";
@@ -19,7 +22,10 @@ export interface MediaTasks {
   start(start: MediaTaskStart): Promise<MediaTaskStarted>;
   /** Waits for the end of a task. Resolves to `undefined` when `signal` is aborted before. */
   wait(accountId: string, taskId: string, signal: AbortSignal): Promise<MediaTaskEnd | undefined>;
-  /** Requests the cancel of a task whose client has disconnected. Never rejects: a task may have to go on. */
+  /**
+   * Requests the cancel of a task whose client has disconnected. Never rejects: a task may have to
+   * go on.
+   */
   cancel(accountId: string, taskId: string): Promise<void>;
 }
 
@@ -30,7 +36,9 @@ export interface MediaTaskModel {
   readonly field: string;
   /** JSON Schema of the parameters, in camelCase. */
   readonly schema: JsonObject;
-  /** Checks parameters and gives them their canonical names. @throws GatewayError INVALID_REQUEST */
+  /**
+   * Checks parameters and gives them their canonical names. @throws GatewayError INVALID_REQUEST
+   */
   readonly read: (params: JsonObject) => JsonObject;
 }
 

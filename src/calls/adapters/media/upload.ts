@@ -268,9 +268,9 @@ const memoryBytesMax = 1024 * 1024;
 const readBytes = 512 * 1024;
 
 /**
- * Bytes in memory, or in a temporary file once there are many. Memory is freed as soon as its bytes are in the file, or
- * with the vendor: V8 would free it with its next full collection, and needed one for each request of 25 MB, which took
- * more than half of the CPU.
+ * Bytes in memory, or in a temporary file once there are many. Memory is freed as soon as its bytes
+ * are in the file, or with the vendor: V8 would free it with its next full collection, and needed
+ * one for each request of 25 MB, which took more than half of the CPU.
  */
 class UploadStore {
   bytes = 0;

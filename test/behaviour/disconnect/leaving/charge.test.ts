@@ -1,7 +1,8 @@
 /**
- * R-MON-11 as a property: whenever a client disconnects, it pays at least the input and at most what was held, and the
- * vendor's bill at the same prices is covered in at least 99 of 100 streams. The clock of vendor and grace is the
- * test's own. `npm run leaving` simulates 10,000 streams; `UAS_LEAVING_STREAMS` is their number.
+ * R-MON-11 as a property: whenever a client disconnects, it pays at least the input and at most
+ * what was held, and the vendor's bill at the same prices is covered in at least 99 of 100 streams.
+ * The clock of vendor and grace is the test's own. `npm run leaving` simulates 10,000 streams;
+ * `UAS_LEAVING_STREAMS` is their number.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import * as fc from "fast-check";
@@ -223,7 +224,9 @@ async function simulate(scenario: Scenario): Promise<Outcome> {
   return outcome(scenario, client.requestId, reply);
 }
 
-/** Resolves when the gateway has noticed that the client is gone: it stops the vendor, or reads on. */
+/**
+ * Resolves when the gateway has noticed that the client is gone: it stops the vendor, or reads on.
+ */
 async function gone(left: Promise<boolean>): Promise<void> {
   let isOver = false;
   void left.then(() => (isOver = true));

@@ -1,4 +1,7 @@
-/** Texts of many kinds, cut into the tokens of a public tokenizer: what simulated vendors read and write. */
+/**
+ * Texts of many kinds, cut into the tokens of a public tokenizer: what simulated vendors read and
+ * write.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { decode, encode } from "gpt-tokenizer/encoding/o200k_base";
 

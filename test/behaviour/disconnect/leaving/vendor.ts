@@ -1,11 +1,15 @@
 /**
- * A vendor that generates by a clock of the test, and bills what it has generated when it is stopped: its input, hidden
- * reasoning and text. It is hostile in what it reports: never, early and too little, or not to the end.
+ * A vendor that generates by a clock of the test, and bills what it has generated when it is
+ * stopped: its input, hidden reasoning and text. It is hostile in what it reports: never, early and
+ * too little, or not to the end.
  */
 import type { Behaviour, Exchange } from "../../../support/upstream/exchange.ts";
 import { type Piece, tokensOf } from "./texts.ts";
 
-/** How a vendor reports usage: at the end, never, or at the end of a reply that it breaks off before. */
+/**
+ * How a vendor reports usage: at the end, never, or at the end of a reply that it breaks off
+ * before.
+ */
 export type Reporting = "at the end" | "never" | "broken off";
 
 /** One reply to come. */

@@ -1,4 +1,7 @@
-/** POST /v1/audio/transcriptions and /translations: forms with a recording, relayed to vendors of OpenAI's form. */
+/**
+ * POST /v1/audio/transcriptions and /translations: forms with a recording, relayed to vendors of
+ * OpenAI's form.
+ */
 import { readdirSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { join } from "node:path";

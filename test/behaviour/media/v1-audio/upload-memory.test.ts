@@ -14,15 +14,18 @@ const addedMax = 8_000_000;
 const pieceBytes = 500_000;
 const pieces = 50;
 
-/** After how many bytes the memory is looked at: collecting the garbage of all that other files left takes up to seconds. */
+/**
+ * After how many bytes the memory is looked at: collecting the garbage of all that other files left
+ * takes up to seconds.
+ */
 const lookBytes = 12_000_000;
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
 /**
- * The memory in use, without garbage. The first collection may end one that V8 had begun before, which keeps all that was made
- * since then.
+ * The memory in use, without garbage. The first collection may end one that V8 had begun before,
+ * which keeps all that was made since then.
  */
 function usedBytes(): number {
   collectGarbage();

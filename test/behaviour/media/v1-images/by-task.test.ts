@@ -1,4 +1,6 @@
-/** POST /v1/images/generations for models whose vendors make images as tasks: the result is awaited. */
+/**
+ * POST /v1/images/generations for models whose vendors make images as tasks: the result is awaited.
+ */
 import { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";

@@ -1,4 +1,6 @@
-/** POST /v1/images/edits and /variations: forms with images, relayed to vendors of OpenAI's form. */
+/**
+ * POST /v1/images/edits and /variations: forms with images, relayed to vendors of OpenAI's form.
+ */
 import OpenAI, { toFile } from "openai";
 import OpenAIV6 from "openai-v6";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** GET /v1/key and /v1/credits: what a key and its account have spent, in the form that OpenRouter's clients read. */
+/**
+ * GET /v1/key and /v1/credits: what a key and its account have spent, in the form that OpenRouter's
+ * clients read.
+ */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { type Budget, BudgetPeriod } from "../../../../gen/uas/type/v1/budget_pb.ts";
 import { expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** POST /v1/rerank and /v2/rerank: passed on as they are, or in the form of their vendor; charged by search or token. */
+/**
+ * POST /v1/rerank and /v2/rerank: passed on as they are, or in the form of their vendor; charged by
+ * search or token.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 import { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";

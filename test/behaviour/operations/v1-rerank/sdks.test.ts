@@ -1,4 +1,7 @@
-/** Rerank with the SDKs that customers use: Cohere's own, in both versions of its API, the AI SDK and LangChain. */
+/**
+ * Rerank with the SDKs that customers use: Cohere's own, in both versions of its API, the AI SDK
+ * and LangChain.
+ */
 import { createCohere } from "@ai-sdk/cohere";
 import { CohereRerank } from "@langchain/cohere";
 import { Document } from "@langchain/core/documents";

@@ -1,4 +1,7 @@
-/** `background: true` of responses: real HTTP, real database, real money, the official SDKs, strict vendors. */
+/**
+ * `background: true` of responses: real HTTP, real database, real money, the official SDKs, strict
+ * vendors.
+ */
 import type OpenAI from "openai";
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";

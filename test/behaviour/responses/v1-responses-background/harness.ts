@@ -1,5 +1,7 @@
-/** A gateway in front of vendors that speak responses and chat completions, strictly, and the demo vendor; and the
- * official SDK, as a customer would set it up. */
+/**
+ * A gateway in front of vendors that speak responses and chat completions, strictly, and the demo
+ * vendor; and the official SDK, as a customer would set it up.
+ */
 import { randomUUID } from "node:crypto";
 import OpenAI from "openai";
 import OpenAIv6 from "openai-v6";
@@ -11,7 +13,10 @@ import { strictChat } from "../../../support/upstream/chat-strict.ts";
 import { strictResponses } from "../../../support/upstream/responses-strict.ts";
 import { startUpstream, type Upstream } from "../../../support/upstream/upstream.ts";
 
-/** Ready from `beforeAll` on. Models: `responses`, `chat`, `both` (chat first) and `demo`; `closed` is one that the key may not use. */
+/**
+ * Ready from `beforeAll` on. Models: `responses`, `chat`, `both` (chat first) and `demo`; `closed`
+ * is one that the key may not use.
+ */
 export interface BackgroundFixture {
   readonly gateway: Gateway;
   readonly customer: Customer;

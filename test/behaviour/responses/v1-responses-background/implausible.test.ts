@@ -1,4 +1,6 @@
-/** R-MON-8 and R-MON-15 in the background: figures that cannot be true, and replies without content. */
+/**
+ * R-MON-8 and R-MON-15 in the background: figures that cannot be true, and replies without content.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type PlainVendor, startPlainVendor } from "../../../support/plain-vendor.ts";
 import { type ReplyStyle, textReply } from "../../../support/text-replies.ts";

@@ -1,4 +1,7 @@
-/** Whose a response in the background is, what is refused, and what becomes of one that is not wanted any more. */
+/**
+ * Whose a response in the background is, what is refused, and what becomes of one that is not
+ * wanted any more.
+ */
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 import { hang } from "../../../support/upstream/behaviour.ts";

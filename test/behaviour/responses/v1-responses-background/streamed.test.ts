@@ -1,4 +1,7 @@
-/** `background: true` with `stream: true`: read as it is made, left, and gone on with from any event. */
+/**
+ * `background: true` with `stream: true`: read as it is made, left, and gone on with from any
+ * event.
+ */
 import type OpenAI from "openai";
 import type { ResponseStreamEvent } from "openai/resources/responses/responses";
 import { describe, expect, it } from "vitest";

@@ -36,7 +36,9 @@ export interface KeeperAnswer {
 /** The credential of the vendor that keeps responses. */
 export const keeperSecret = "sk-keeper-canary-77";
 
-/** Registers gateway, store and vendor for a test file. Vendors: `sim` keeps nothing, `keeper` does. */
+/**
+ * Registers gateway, store and vendor for a test file. Vendors: `sim` keeps nothing, `keeper` does.
+ */
 export function useState(): StateFixture {
   const keeper: Keeper = { answers: new Map(), asked: [], credentials: [] };
   let server: Server;

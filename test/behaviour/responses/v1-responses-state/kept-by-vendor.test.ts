@@ -1,4 +1,6 @@
-/** GET and DELETE of responses that their vendor keeps: asked for their owner only, and passed on. */
+/**
+ * GET and DELETE of responses that their vendor keeps: asked for their owner only, and passed on.
+ */
 import { NotFoundError } from "openai";
 import { beforeEach, describe, expect, it } from "vitest";
 import { newResponseId } from "../../../unit/responses/stored/harness.ts";

@@ -1,4 +1,6 @@
-/** GET and DELETE of responses that the gateway keeps itself: the official SDK, and what is refused. */
+/**
+ * GET and DELETE of responses that the gateway keeps itself: the official SDK, and what is refused.
+ */
 import { BadRequestError, NotFoundError } from "openai";
 import { describe, expect, it } from "vitest";
 import { newResponseId, response } from "../../../unit/responses/stored/harness.ts";

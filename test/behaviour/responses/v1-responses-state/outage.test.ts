@@ -1,4 +1,7 @@
-/** The database hangs, and does not even fail: no call waits for what is kept between calls (R-MON-7). */
+/**
+ * The database hangs, and does not even fail: no call waits for what is kept between calls
+ * (R-MON-7).
+ */
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Customer, type Gateway, startGateway } from "../../../support/gateway.ts";

@@ -1,5 +1,7 @@
-/** What a request refers to at a vendor that keeps responses under the operator's one key: it belongs to an
- * account, and the vendor is not asked about anybody else's (R-VND-3). */
+/**
+ * What a request refers to at a vendor that keeps responses under the operator's one key: it
+ * belongs to an account, and the vendor is not asked about anybody else's (R-VND-3).
+ */
 import type OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { bytesPerToken } from "../../../../src/core/limits.ts";

@@ -1,4 +1,7 @@
-/** Compaction: one item takes the place of a conversation, by the vendor or by a summary of the model. */
+/**
+ * Compaction: one item takes the place of a conversation, by the vendor or by a summary of the
+ * model.
+ */
 import OpenAI from "openai";
 import { describe, expect, it } from "vitest";
 import { answer } from "../../../support/upstream/behaviour.ts";

@@ -1,6 +1,7 @@
 /**
- * What the compliance suite of Open Responses (openresponses.org, August 2026) asks of a server, asked of models whose
- * vendors speak other styles: its requests, and the schema of every reply and event.
+ * What the compliance suite of Open Responses (openresponses.org, August 2026) asks of a server,
+ * asked of models whose vendors speak other styles: its requests, and the schema of every reply and
+ * event.
  */
 import { describe, expect, it } from "vitest";
 import { missingMembers } from "../../../unit/dialect/responses/published.ts";

@@ -1,4 +1,7 @@
-/** How WebSockets end that nobody closes: with the gateway, with their age, with a peer that is gone or does not read. */
+/**
+ * How WebSockets end that nobody closes: with the gateway, with their age, with a peer that is gone
+ * or does not read.
+ */
 import { once } from "node:events";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";

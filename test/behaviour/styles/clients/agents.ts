@@ -1,4 +1,6 @@
-/** `@openai/agents`: agents that run their tools themselves, on responses or on chat completions. */
+/**
+ * `@openai/agents`: agents that run their tools themselves, on responses or on chat completions.
+ */
 import {
   Agent,
   type AgentInputItem,

@@ -1,4 +1,7 @@
-/** The AI SDK with each of its providers: `generateText` and `streamText`, loops and objects of its own. */
+/**
+ * The AI SDK with each of its providers: `generateText` and `streamText`, loops and objects of its
+ * own.
+ */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -39,7 +42,9 @@ export function aiResponses({ origin, key, model }: Target): Client {
   });
 }
 
-/** The same as it is by default: what it has said before goes back as references to stored items. */
+/**
+ * The same as it is by default: what it has said before goes back as references to stored items.
+ */
 export function aiStored({ origin, key, model }: Target): Client {
   return wrap({
     model: createOpenAI({ apiKey: key, baseURL: `${origin}/v1` }).responses(model),

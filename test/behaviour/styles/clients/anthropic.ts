@@ -7,7 +7,9 @@ import type { Answer, Ask, Client, Failure, Target } from "./client.ts";
 import { isBroken } from "./openai-chat.ts";
 import { localTools, placeSchema, roundsMax, runTool } from "./tools.ts";
 
-/** Version 1: a bearer, 2026-10-21; tools by the runner, which keeps the conversation in a thread. */
+/**
+ * Version 1: a bearer, 2026-10-21; tools by the runner, which keeps the conversation in a thread.
+ */
 export function anthropic(target: Target): Client {
   const client = new Anthropic(optionsOf(target));
   return { ...wrap(client, target.model), loop: (ask) => runner(client, target.model, ask) };

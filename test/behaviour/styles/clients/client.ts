@@ -44,7 +44,9 @@ export interface Failure {
 /** A real client, wrapped. */
 export interface Client {
   readonly ask: (ask: Ask) => Promise<Answer>;
-  /** Asks with the two tools, runs what is called, and returns the last answer. Calls are counted. */
+  /**
+   * Asks with the two tools, runs what is called, and returns the last answer. Calls are counted.
+   */
   readonly loop: (ask: Ask) => Promise<Answer>;
   /** Asks one after the other, with all replies sent back as they came; returns the last answer. */
   readonly converse: (asks: readonly Ask[]) => Promise<Answer>;

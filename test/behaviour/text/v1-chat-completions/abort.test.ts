@@ -1,4 +1,6 @@
-/** The client leaves a vendor that is stopped at once (`on_disconnect: abort`, R-TXT-9, R-MON-11). */
+/**
+ * The client leaves a vendor that is stopped at once (`on_disconnect: abort`, R-TXT-9, R-MON-11).
+ */
 import { APIUserAbortError } from "openai";
 import { expect, it } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";

@@ -1,4 +1,7 @@
-/** Random bodies as text: any spacing, any spelling of numbers and strings, members that nobody knows. */
+/**
+ * Random bodies as text: any spacing, any spelling of numbers and strings, members that nobody
+ * knows.
+ */
 import * as fc from "fast-check";
 
 /** JSON whitespace, mostly none. */

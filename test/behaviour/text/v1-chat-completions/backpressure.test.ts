@@ -8,7 +8,10 @@ import { ask, useGateway } from "../../harness.ts";
 
 const fixture = useGateway();
 
-/** What kernels and HTTP libraries on three hops may keep beside the gateway's own buffer, generously. */
+/**
+ * What kernels and HTTP libraries on three hops may keep beside the gateway's own buffer,
+ * generously.
+ */
 const elsewhereBytesMax = 16 * 1024 * 1024;
 
 it("the vendor is paused while the client does not read, and stopped when the client leaves", async () => {

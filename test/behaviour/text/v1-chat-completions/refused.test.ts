@@ -1,4 +1,6 @@
-/** POST /v1/chat/completions: 401, 402, 403, 404 as the official SDK sees them (R-ERR-1, R-ERR-2). */
+/**
+ * POST /v1/chat/completions: 401, 402, 403, 404 as the official SDK sees them (R-ERR-1, R-ERR-2).
+ */
 import { APIError, AuthenticationError, NotFoundError, PermissionDeniedError } from "openai";
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";

@@ -34,7 +34,10 @@ const options = fc.constantFrom(
   '{ "x": 1, "include_usage" : true }',
 );
 
-/** Whether a body was refused because a name occurs twice in it, and it has names that the guards read (R-TXT-10). */
+/**
+ * Whether a body was refused because a name occurs twice in it, and it has names that the guards
+ * read (R-TXT-10).
+ */
 function isRepeated(body: string, status: number): boolean {
   return status === 400 && findDuplicateMember(Buffer.from(body)) !== undefined;
 }
@@ -170,7 +173,10 @@ function event(newline: string, text: string): string {
   return `data: ${text}${newline}${newline}`;
 }
 
-/** Chunks have `"usage":null`, without spaces around the commas: which of two goes is nobody's matter. */
+/**
+ * Chunks have `"usage":null`, without spaces around the commas: which of two goes is nobody's
+ * matter.
+ */
 function chunkEvent(newline: string): fc.Arbitrary<StreamEvent> {
   return fc
     .record({

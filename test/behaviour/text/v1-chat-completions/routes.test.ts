@@ -15,8 +15,10 @@ afterAll(async () => {
   expect(second.upstream?.violations).toEqual([]);
 });
 
-/** Failures of the first vendor, each with the number of requests that it gets: it is asked once more after a single
- * 5xx or reset. The breakers of the cases do not share state. */
+/**
+ * Failures of the first vendor, each with the number of requests that it gets: it is asked once
+ * more after a single 5xx or reset. The breakers of the cases do not share state.
+ */
 const cases: ReadonlyArray<[string, readonly Behaviour[], string]> = [
   ["429", [failure(429)], "rate_limit_exceeded"],
   ["408", [failure(408), failure(408)], "upstream_error"],

@@ -1,4 +1,7 @@
-/** The vendor breaks: before the head an error, after it an error event and never a clean end (R-ERR-6). */
+/**
+ * The vendor breaks: before the head an error, after it an error event and never a clean end
+ * (R-ERR-6).
+ */
 import { APIError } from "openai";
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";

@@ -1,4 +1,7 @@
-/** What the vendor's refusals become (R-ERR-3, R-ERR-4): its verdicts on us never reach the customer. */
+/**
+ * What the vendor's refusals become (R-ERR-3, R-ERR-4): its verdicts on us never reach the
+ * customer.
+ */
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 import { bytes, failure, html } from "../../../support/upstream/behaviour.ts";

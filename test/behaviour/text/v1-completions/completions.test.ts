@@ -1,4 +1,7 @@
-/** POST /v1/completions: legacy completions, whole and streamed, passed on as they are and charged by token. */
+/**
+ * POST /v1/completions: legacy completions, whole and streamed, passed on as they are and charged
+ * by token.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 import { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";

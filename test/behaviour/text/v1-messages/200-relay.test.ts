@@ -1,4 +1,7 @@
-/** POST /v1/messages to a vendor of the style: query and headers go along, bytes come back (R-TXT-1). */
+/**
+ * POST /v1/messages to a vendor of the style: query and headers go along, bytes come back
+ * (R-TXT-1).
+ */
 import Anthropic from "@anthropic-ai/sdk";
 import AnthropicV0 from "anthropic-sdk-v0";
 import { afterAll, beforeAll, expect, it } from "vitest";

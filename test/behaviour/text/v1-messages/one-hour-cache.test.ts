@@ -1,4 +1,7 @@
-/** Prompts that a vendor caches for an hour: refused without a price for it, else charged by it (R-TXT-10, R-MON-13). */
+/**
+ * Prompts that a vendor caches for an hour: refused without a price for it, else charged by it
+ * (R-TXT-10, R-MON-13).
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { priceDefault } from "../../../support/gateway.ts";
 import { type PlainVendor, startPlainVendor } from "../../../support/plain-vendor.ts";

@@ -1,4 +1,6 @@
-/** POST /v1/messages: refusals in the words of the style (R-ERR-1), with its request id (R-ID-3). */
+/**
+ * POST /v1/messages: refusals in the words of the style (R-ERR-1), with its request id (R-ID-3).
+ */
 import { describe, expect, it } from "vitest";
 import { bodyBytesMax } from "../../../../src/core/limits.ts";
 import { expectFree, json, publicModel, useGateway } from "../../harness.ts";

@@ -1,4 +1,7 @@
-/** A stream that fails behind its message_start, which tells of output that never came, is free (R-MON-8). */
+/**
+ * A stream that fails behind its message_start, which tells of output that never came, is free
+ * (R-MON-8).
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Customer, type Gateway, startGateway } from "../../../support/gateway.ts";
 import { send } from "../../../support/raw-http.ts";

@@ -30,7 +30,10 @@ describe("R-MON-6: the audit", () => {
     await billing.expectClean();
   });
 
-  /** What a tamperer does with the rows of one settled call (60 held, 25 charged), and the rule it breaks. */
+  /**
+   * What a tamperer does with the rows of one settled call (60 held, 25 charged), and the rule it
+   * breaks.
+   */
   const tampered: [rule: string, sql: string][] = [
     [
       "I1",

@@ -13,7 +13,10 @@ beforeEach(async () => {
   return () => billing.close();
 });
 
-/** A call that held 60 and cost 25, of a key, with a record. Returns its id. `ageMs`: how long ago it began. */
+/**
+ * A call that held 60 and cost 25, of a key, with a record. Returns its id. `ageMs`: how long ago
+ * it began.
+ */
 async function call(accountId: string, { keyId = newId(), ageMs = 0 } = {}): Promise<string> {
   const id = aged(newId(), ageMs);
   await billing.apply({ accountId, holds: [{ id, amountNanos: 60n, keyId }] });

@@ -11,7 +11,9 @@ import type { Billing } from "../harness.ts";
 /** A call, and how it came into the books. */
 export interface AnyCall {
   readonly startMs: number;
-  /** settled: in the ordinary way. lost: by a sweep. late: by a sweep first. refused: before a hold. */
+  /**
+   * settled: in the ordinary way. lost: by a sweep. late: by a sweep first. refused: before a hold.
+   */
   readonly way: "settled" | "lost" | "late" | "refused";
   readonly cost: bigint;
   readonly record: Partial<CallRow>;

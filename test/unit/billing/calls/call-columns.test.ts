@@ -1,4 +1,7 @@
-/** Call records as columns: what is read back is what was told, whatever the records of a batch have in common. */
+/**
+ * Call records as columns: what is read back is what was told, whatever the records of a batch have
+ * in common.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CallRow } from "../../../../src/billing/calls/call-row.ts";
 import { newId } from "../../../../src/core/uuid.ts";

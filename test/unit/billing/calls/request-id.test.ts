@@ -29,7 +29,10 @@ beforeAll(async () => {
 });
 afterAll(() => billing.close());
 
-/** A request id of the account that the given condition selects, with the ids of all calls that have it. */
+/**
+ * A request id of the account that the given condition selects, with the ids of all calls that have
+ * it.
+ */
 async function some(condition: string) {
   const { rows } = await billing.pool.query<{ request_id: string; id: string }>(
     `select request_id, id from call where account_id = $1 and ${condition} order by id limit 1 offset 500`,

@@ -240,7 +240,8 @@ describe("the file of a journal", () => {
   test.skipIf(process.platform === "win32")(
     "R-MON-2: a disk that is full in the middle of a line costs nothing that was kept",
     () => {
-      // The limit on a file's size stands for the disk: the write that meets it is cut in the middle.
+      // The limit on a file's size stands for the disk: the write that meets it is cut in the
+      // middle.
       const script = join(import.meta.dirname, "journal-child.ts");
       const limited = `ulimit -f 16; exec "$0" "$@"`;
       const { stdout, stderr } = spawnSync(

@@ -111,7 +111,9 @@ it("whatever holds, grows, settles and rolls over, no period spends more than it
   await billing.expectClean();
 });
 
-/** The figures of every budget of the account equal the sums over its holds, and do not exceed it. */
+/**
+ * The figures of every budget of the account equal the sums over its holds, and do not exceed it.
+ */
 async function expectExact(accountId: string): Promise<void> {
   const { rows } = await billing.pool.query(
     `select b.owner_id, b.period, b.spent, b.held, s.spent as sum_spent, s.held as sum_held, b.amount

@@ -20,7 +20,10 @@ export interface BudgetRig {
   ) => Promise<void>;
   /** The figures of the account's budgets, or of those of the key `owner`. */
   readonly figures: (owner?: string) => Promise<Figures[]>;
-  /** Lets days end, as if what happened so far had happened a day before. Longer periods began long ago and go on. */
+  /**
+   * Lets days end, as if what happened so far had happened a day before. Longer periods began long
+   * ago and go on.
+   */
   readonly endDays: () => Promise<void>;
   readonly hold: (
     amountNanos: bigint,

@@ -1,4 +1,7 @@
-/** Budgets in the ledger: counted by the database's clock, each call in the period in which it was held. */
+/**
+ * Budgets in the ledger: counted by the database's clock, each call in the period in which it was
+ * held.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { BudgetPeriod } from "../../../../gen/uas/type/v1/budget_pb.ts";
 import type { HoldVerdict } from "../../../../src/billing/ledger/ledger.ts";

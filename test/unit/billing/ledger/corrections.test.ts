@@ -1,4 +1,7 @@
-/** Grants and corrections: money that the operator moves, each once per account and reference (R-MON-9). */
+/**
+ * Grants and corrections: money that the operator moves, each once per account and reference
+ * (R-MON-9).
+ */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { LedgerKind, TopUpSource } from "../../../../gen/uas/billing/v1/billing_pb.ts";

@@ -13,7 +13,8 @@ describe("the ledger under concurrency and crashes", () => {
   afterAll(() => billing.close());
 
   test("R-MON-3: 200 callers on 2 nodes never overdraw a nearly empty account, and strand nothing", async () => {
-    // The exhaustion of facts: each call holds 20 and costs 13; what is left at the end is less than a hold.
+    // The exhaustion of facts: each call holds 20 and costs 13; what is left at the end is less
+    // than a hold.
     const account = await billing.account(2_000n);
     const ledgers = [0, 1].map(() =>
       createLedger({ url: billing.url, connections: 2, holdWaitMs }),

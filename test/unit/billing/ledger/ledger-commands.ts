@@ -11,7 +11,9 @@ import { GatewayError } from "../../../../src/core/errors.ts";
 import { type KeyName, ModelAccount, type Op } from "./ledger-model.ts";
 import { Rig, Stage } from "./ledger-rig.ts";
 
-/** A command: what it does to the model and to the real thing, and that both look the same after it. */
+/**
+ * A command: what it does to the model and to the real thing, and that both look the same after it.
+ */
 type Command = fc.AsyncCommand<ModelAccount, Rig>;
 
 /** A command from a text and a function. */
@@ -127,7 +129,8 @@ const inTransaction = (ops: readonly Op[], isKept: boolean): Command =>
         await client.query(isKept ? "commit" : "rollback");
         isOpen = false;
       } finally {
-        // One that is used again has planned its statements: a new one takes longer for that than for all the rest.
+        // One that is used again has planned its statements: a new one takes longer for that than
+        // for all the rest.
         client.release(isOpen);
       }
       const keyless = holds.map((op) => ({ ...op, key: "none" as const }));
@@ -158,7 +161,9 @@ function texts(ops: readonly Op[]): string {
   return ops.map(text).join(" + ");
 }
 
-/** The calls that every sequence begins with come up more often than those that nobody knows yet. */
+/**
+ * The calls that every sequence begins with come up more often than those that nobody knows yet.
+ */
 const slot = fc.oneof(
   { weight: 3, arbitrary: fc.integer({ min: 0, max: 2 }) },
   { weight: 1, arbitrary: fc.integer({ min: 3, max: 5 }) },
@@ -189,8 +194,8 @@ const extend = fc.record({
 });
 const op: fc.Arbitrary<Op> = fc.oneof(hold, settle, extend);
 /**
- * Each call once of a kind: what is asked twice at once is answered twice, in the order of chance. Nobody
- * extends a hold before he knows that he has it: a batch that is sent again would find it.
+ * Each call once of a kind: what is asked twice at once is answered twice, in the order of chance.
+ * Nobody extends a hold before he knows that he has it: a batch that is sent again would find it.
  */
 const opsOf = (max: number): fc.Arbitrary<Op[]> =>
   fc
@@ -227,7 +232,10 @@ const commands = fc.commands(
 /** How many sequences run beside each other: they wait for the database more than they work. */
 const beside = 4;
 
-/** How many of such groups share a look at the books, which reads all that the ones before have left. */
+/**
+ * How many of such groups share a look at the books, which reads all that the ones before have
+ * left.
+ */
 const groupsPerAudit = 20;
 
 /**

@@ -1,4 +1,7 @@
-/** The ledger and its journal: what callers hear while the database is away, and what is booked after. */
+/**
+ * The ledger and its journal: what callers hear while the database is away, and what is booked
+ * after.
+ */
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -2,7 +2,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Billing, openBilling } from "../harness.ts";
 import { checkLedger } from "./ledger-commands.ts";
 
-/** About 12 s on two busy cores; `npm run soak` does more. A failure prints the seed and the path to it. */
+/**
+ * About 12 s on two busy cores; `npm run soak` does more. A failure prints the seed and the path to
+ * it.
+ */
 const runs = 400;
 
 let billing: Billing;

@@ -1,4 +1,6 @@
-/** The real ledger for a property test: writers that crash, an account, and what can be seen of it. */
+/**
+ * The real ledger for a property test: writers that crash, an account, and what can be seen of it.
+ */
 import type { Pool } from "pg";
 import type { LedgerBatch } from "../../../../src/billing/ledger/apply-in.ts";
 import { createLedger, type LedgerWriter } from "../../../../src/billing/ledger/ledger-writer.ts";
@@ -11,7 +13,9 @@ import { newId } from "../../../../src/core/uuid.ts";
 /** Beats would take the place of the answer that a test means to lose. */
 const heartbeatMs = 1 << 30;
 
-/** Two processes on one database; the first one's connection can be cut. Shared by many sequences. */
+/**
+ * Two processes on one database; the first one's connection can be cut. Shared by many sequences.
+ */
 export class Stage {
   readonly pool: Pool;
   readonly proxy: FaultProxy;
@@ -171,8 +175,10 @@ export class Rig {
   }
 }
 
-/** By hold: state, amount, settled, what the customer and the vendor got by all of its entries, steps, the
- * record's cost, the checkpoint. */
+/**
+ * By hold: state, amount, settled, what the customer and the vendor got by all of its entries,
+ * steps, the record's cost, the checkpoint.
+ */
 const seeStatement = `
 select json_build_object(
   'balance', (select json_build_array(available::text, held::text) from balance where account_id = $1),

@@ -88,7 +88,8 @@ describe("processes that are lost", () => {
     await billing.pool.query(
       "update node set seen_time = seen_time + interval '1 day', steady_time = steady_time + interval '1 day'",
     );
-    // Its silence begins: who lives has time to be in touch. The judge has been in touch for no time by this clock.
+    // Its silence begins: who lives has time to be in touch. The judge has been in touch for no
+    // time by this clock.
     await beat(judge);
     expect(await sweep(judge)).toBe(0);
     await billing.pool.query(

@@ -1,7 +1,7 @@
 /**
- * The statements on the path of calls and tasks read rows of one account only, so that accounts could be spread over
- * several databases (docs/scaling.md). A policy on every table looks at each row that is read, and fails on another
- * account's.
+ * The statements on the path of calls and tasks read rows of one account only, so that accounts
+ * could be spread over several databases (docs/scaling.md). A policy on every table looks at each
+ * row that is read, and fails on another account's.
  */
 import { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";

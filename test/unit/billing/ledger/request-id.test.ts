@@ -1,4 +1,6 @@
-/** R-ID-4: calls that are lost before they have told of themselves are found by their request ids. */
+/**
+ * R-ID-4: calls that are lost before they have told of themselves are found by their request ids.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { createBillingJobs } from "../../../../src/billing/jobs.ts";
 import { newId } from "../../../../src/core/uuid.ts";

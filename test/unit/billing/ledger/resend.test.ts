@@ -1,4 +1,7 @@
-/** Operations of the ledger that are there already when they come: batches are sent without asking first. */
+/**
+ * Operations of the ledger that are there already when they come: batches are sent without asking
+ * first.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { createLedger, type LedgerWriter } from "../../../../src/billing/ledger/ledger-writer.ts";
 import { newId } from "../../../../src/core/uuid.ts";

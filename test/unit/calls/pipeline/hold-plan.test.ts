@@ -1,4 +1,7 @@
-/** R-MON-5: when a hold grows and when a reply stops, against an account that is played out token by token. */
+/**
+ * R-MON-5: when a hold grows and when a reply stops, against an account that is played out token by
+ * token.
+ */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { HoldGrowth, type HoldPlan, planHold } from "../../../../src/calls/pipeline/hold-plan.ts";
@@ -82,12 +85,14 @@ describe("the growth of a hold", () => {
               expect(cost).toBeGreaterThanOrEqual(account.held);
               return;
             } else if (question === undefined && growth.canRunOut) {
-              // What goes on without an answer awaited is covered, but for the slack of an estimate.
+              // What goes on without an answer awaited is covered, but for the slack of an
+              // estimate.
               const slack = account.held < plan.maxNanos ? 0n : plan.slackNanos;
               expect(cost).toBeLessThanOrEqual(account.held + slack);
             }
           }
-          // Never a round trip for each piece: at most two for each step, and some for the last rest.
+          // Never a round trip for each piece: at most two for each step, and some for the last
+          // rest.
           const steps = plan.stepTokens === 0 ? 0 : tokens / plan.stepTokens;
           expect(asked).toBeLessThanOrEqual(2 * steps + 6);
         },

@@ -1,4 +1,7 @@
-/** The search parameters of pages: what a reload and a shared address bring back, and what is dropped (R-CON-1). */
+/**
+ * The search parameters of pages: what a reload and a shared address bring back, and what is
+ * dropped (R-CON-1).
+ */
 import { anything, array, assert, dictionary, oneof, property, string } from "fast-check";
 import { expect, test } from "vitest";
 import {

@@ -1,4 +1,7 @@
-/** The curl of a call in the log: the same endpoint, and nothing that a shell would take for a command (R-CON-1). */
+/**
+ * The curl of a call in the log: the same endpoint, and nothing that a shell would take for a
+ * command (R-CON-1).
+ */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { assert, asyncProperty, string } from "fast-check";

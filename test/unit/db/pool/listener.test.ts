@@ -49,7 +49,10 @@ async function connections(): Promise<number> {
   return (await ask(text, ["uas-notifications"])).length;
 }
 
-/** Tells again and again until somebody hears: there is no other sign that a connection has come back. */
+/**
+ * Tells again and again until somebody hears: there is no other sign that a connection has come
+ * back.
+ */
 async function expectHeard(heard: readonly string[], payload: string): Promise<void> {
   await expect
     .poll(

@@ -215,8 +215,10 @@ interface Said {
 const kinds = fc.constantFrom<Said["kind"]>("text", "reasoning", "refusal", "function", "custom");
 const said = fc.record<Said>({ kind: kinds, pieces, id: word, name: word });
 
-/** The style has one member for each kind of text: what follows one another is one part, all calls come last,
- * and two reasonings would be joined with a gap. */
+/**
+ * The style has one member for each kind of text: what follows one another is one part, all calls
+ * come last, and two reasonings would be joined with a gap.
+ */
 function arranged(parts: readonly Said[]): Said[] {
   const isCall = ({ kind }: Said) => kind === "function" || kind === "custom";
   const texts = parts.filter((part) => !isCall(part));

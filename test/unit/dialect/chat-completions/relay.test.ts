@@ -145,7 +145,8 @@ describe("R-MON-8: what a stream consumed", () => {
       { tool_calls: [{ index: 0, function: { arguments: '{"a":1}' } }] },
     ];
     const { relay } = relayed(deltas.map((delta) => event(chunk(delta))).join(""));
-    // Bytes as they stand on the wire: quotes in arguments with their backslashes. The role is no text.
+    // Bytes as they stand on the wire: quotes in arguments with their backslashes. The role is no
+    // text.
     expect(relay.textBytes).toBe(4 + 3 + '{\\"a\\":1}'.length);
   });
 

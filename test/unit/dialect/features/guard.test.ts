@@ -1,5 +1,8 @@
-/** What no request may ask of a vendor under the operator's one key: other models than the one that the key may
- * use and the price is for, dearer service, and what the vendor keeps for somebody (R-VND-3). */
+/**
+ * What no request may ask of a vendor under the operator's one key: other models than the one that
+ * the key may use and the price is for, dearer service, and what the vendor keeps for somebody
+ * (R-VND-3).
+ */
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "../../../../src/dialect/chat-completions/dialect.ts";
 import { applyEdits, readOutline } from "../../../../src/dialect/body-members.ts";

@@ -1,4 +1,7 @@
-/** Replies with embeddings: usage is read, the model's name restored, every other byte left (R-TXT-1). */
+/**
+ * Replies with embeddings: usage is read, the model's name restored, every other byte left
+ * (R-TXT-1).
+ */
 import { describe, expect, it } from "vitest";
 import { UnreadableReplyError } from "../../../../src/wire/json/value.ts";
 import { relayEmbeddings } from "../../../../src/dialect/operations/embeddings.ts";

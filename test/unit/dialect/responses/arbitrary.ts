@@ -1,4 +1,7 @@
-/** Request bodies of the responses style, of every kind that the gateway reads, and of kinds it does not. */
+/**
+ * Request bodies of the responses style, of every kind that the gateway reads, and of kinds it does
+ * not.
+ */
 import * as fc from "fast-check";
 
 const word = fc.stringMatching(/^[a-z][a-z0-9_]{0,9}$/);

@@ -1,7 +1,7 @@
 /**
- * The members that OpenAI's own specification requires (`openapi.json` of github.com/openai/openai-openapi, MIT,
- * version 2.3.0, commit f85dbe22 of 21 August 2026), by the type of the object: events, items, contents, tools. A
- * response is `response`, its usage `usage`.
+ * The members that OpenAI's own specification requires (`openapi.json` of
+ * github.com/openai/openai-openapi, MIT, version 2.3.0, commit f85dbe22 of 21 August 2026), by the
+ * type of the object: events, items, contents, tools. A response is `response`, its usage `usage`.
  */
 import { isRecord, type JsonRecord } from "../../../../src/wire/json/value.ts";
 
@@ -55,7 +55,10 @@ const published: Readonly<Record<string, string>> = {
   "response.reasoning_text.done": `${content} text`,
 };
 
-/** The members that an event, or an object in it, lacks: one line each. Tools that callers define hold any JSON. */
+/**
+ * The members that an event, or an object in it, lacks: one line each. Tools that callers define
+ * hold any JSON.
+ */
 export function missingMembers(value: unknown, path = ""): string[] {
   if (Array.isArray(value)) {
     return value.flatMap((each, index) => missingMembers(each, `${path}/${index}`));

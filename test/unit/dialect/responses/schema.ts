@@ -1,11 +1,12 @@
 /**
- * The members that a response, its items and its events must have, as JSON Schema. Written by hand from two public
- * specifications: OpenAI's API (`openapi.json` of github.com/openai/openai-openapi, version 2.3.0 of August 2026) and
- * Open Responses (openresponses.org), which also requires the members that OpenAI documents as optional or nullable.
+ * The members that a response, its items and its events must have, as JSON Schema. Written by hand
+ * from two public specifications: OpenAI's API (`openapi.json` of github.com/openai/openai-openapi,
+ * version 2.3.0 of August 2026) and Open Responses (openresponses.org), which also requires the
+ * members that OpenAI documents as optional or nullable.
  *
- * Known gaps of OpenAI's own specification: it requires neither `completed_at`, `status` nor `usage`; it refuses the
- * `usage: null` that OpenAI sends while a response runs; its response has no penalties and its error event no `error`
- * object, though clients read both.
+ * Known gaps of OpenAI's own specification: it requires neither `completed_at`, `status` nor
+ * `usage`; it refuses the `usage: null` that OpenAI sends while a response runs; its response has
+ * no penalties and its error event no `error` object, though clients read both.
  */
 import { Ajv2020 } from "ajv/dist/2020.js";
 

@@ -1,5 +1,7 @@
-/** What the tests of the responses codec share: made-up calls, replies as events, and a server that answers
- * with given bytes. */
+/**
+ * What the tests of the responses codec share: made-up calls, replies as events, and a server that
+ * answers with given bytes.
+ */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";

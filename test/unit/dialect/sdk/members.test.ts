@@ -1,4 +1,7 @@
-/** R-TXT-13: nothing unknown is free. A new version of an SDK fails here until its new names have a class. */
+/**
+ * R-TXT-13: nothing unknown is free. A new version of an SDK fails here until its new names have a
+ * class.
+ */
 import { expect, it } from "vitest";
 import {
   recordingMembers,

@@ -1,4 +1,7 @@
-/** The types of the official SDKs whose names must be classified: requests, usage and betas of each style. */
+/**
+ * The types of the official SDKs whose names must be classified: requests, usage and betas of each
+ * style.
+ */
 import type Anthropic from "@anthropic-ai/sdk";
 import type {
   GenerateContentConfig,

@@ -1,4 +1,7 @@
-/** Calls of tools without parameters, and inputs of free-text tools that the model wrapped its own way. */
+/**
+ * Calls of tools without parameters, and inputs of free-text tools that the model wrapped its own
+ * way.
+ */
 import { describe, expect, it } from "vitest";
 import { chunk, replyOf } from "./replies.ts";
 import {

@@ -1,4 +1,7 @@
-/** What a model and its vendor wrote reaches the client byte for byte, but for white space between tokens (R-TXT-14). */
+/**
+ * What a model and its vendor wrote reaches the client byte for byte, but for white space between
+ * tokens (R-TXT-14).
+ */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { memberOf, withoutSpace } from "../../../../src/wire/json/source.ts";

@@ -1,4 +1,7 @@
-/** What a client and its model wrote reaches the vendor byte for byte, but for white space between tokens (R-TXT-14). */
+/**
+ * What a client and its model wrote reaches the vendor byte for byte, but for white space between
+ * tokens (R-TXT-14).
+ */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -13,7 +16,10 @@ import { type Caller, send, type Vendor } from "./translation.ts";
 const text = JSON.stringify;
 const runs = { numRuns: 40 };
 
-/** A value in JSON, by the names and places that lead to it; a string's own text where it ends in one. */
+/**
+ * A value in JSON, by the names and places that lead to it; a string's own text where it ends in
+ * one.
+ */
 function at(json: string, ...path: readonly (string | number)[]): string {
   return path.reduce<string>(
     (inner, step) =>

@@ -1,4 +1,7 @@
-/** Replies with reasoning that led to calls, and how a client sends them back: for round trips (R-TXT-3). */
+/**
+ * Replies with reasoning that led to calls, and how a client sends them back: for round trips
+ * (R-TXT-3).
+ */
 import {
   answer,
   answerStreamed,
@@ -172,8 +175,10 @@ export function cameBack(vendor: Vendor, { body }: Sent): unknown {
   }[vendor]();
 }
 
-/** What must come back: what was given. The ids of items, but for reasoning, have no place in other styles,
- * and need none. */
+/**
+ * What must come back: what was given. The ids of items, but for reasoning, have no place in other
+ * styles, and need none.
+ */
 export function expected(vendor: Vendor): unknown {
   if (vendor !== "responses") return thought[vendor];
   return thought.responses.map(({ id, ...item }) =>

@@ -89,7 +89,10 @@ function hear(pieces: readonly string[], stop: readonly string[], isReadToEnd = 
   return { ...heard, isCutShort: decoder.isCutShort ?? false };
 }
 
-/** What a text is before the stop sequence that is complete first, read one character after the other. */
+/**
+ * What a text is before the stop sequence that is complete first, read one character after the
+ * other.
+ */
 function cut(text: string, stops: readonly string[]): string {
   for (let at = 1; at <= text.length; at++) {
     const ended = stops.filter((stop) => text.slice(0, at).endsWith(stop));

@@ -1,5 +1,7 @@
-/** A reply that the gateway ends before its vendor: valid wherever it stops, with all that was delivered
- * (R-MON-5). */
+/**
+ * A reply that the gateway ends before its vendor: valid wherever it stops, with all that was
+ * delivered (R-MON-5).
+ */
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { GenerationSchema } from "../../../../gen/uas/inference/v1/generate_pb.ts";

@@ -153,7 +153,9 @@ const answered = { role: "assistant", content: "yes" };
 const asked = { role: "user", content: "hi" };
 const told = { role: "developer", content: "Be brief." };
 
-/** Conversations with a late system text, and the roles that a model gets that takes it in place. */
+/**
+ * Conversations with a late system text, and the roles that a model gets that takes it in place.
+ */
 const places: readonly (readonly [string, readonly Json[], readonly string[]])[] = [
   ["last, behind the user", [asked, told], ["user", "system"]],
   [

@@ -1,6 +1,6 @@
 /**
- * Requests and replies on their way from one style into another, as the gateway sends them: for the tests
- * that hold the table of the wire facts (§3), row by row and direction by direction.
+ * Requests and replies on their way from one style into another, as the gateway sends them: for the
+ * tests that hold the table of the wire facts (§3), row by row and direction by direction.
  */
 import { describe, expect, it } from "vitest";
 import { Dialect } from "../../../../gen/uas/http/v1/http_pb.ts";
@@ -83,7 +83,10 @@ export interface Sent {
   readonly dropped: readonly string[];
 }
 
-/** A request as the client sends it: a question, and `members` in place of its own; or the text of a whole body. */
+/**
+ * A request as the client sends it: a question, and `members` in place of its own; or the text of a
+ * whole body.
+ */
 export function decode(from: Caller, members: Json | string): Generation {
   const body = bytesOf(typeof members === "string" ? members : { ...bodies[from], ...members });
   return callers[from].decodeRequest(body, { platformAliases: false });
@@ -211,7 +214,9 @@ function translation({ from, to }: WayBack, asked: Asked, lost: string[]): Trans
   return { vendor: vendors[from], caller: callers[to], options, tools, charged, watcher };
 }
 
-/** A whole reply, as the client gets it. @param reply its bytes are made here, unless it is a text */
+/**
+ * A whole reply, as the client gets it. @param reply its bytes are made here, unless it is a text
+ */
 export function answer(way: WayBack, reply: Json | string, asked: Asked = {}): Got {
   const dropped: string[] = [];
   const bytes = bytesOf(reply);

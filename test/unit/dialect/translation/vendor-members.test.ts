@@ -1,4 +1,7 @@
-/** Members of compatible chat vendors that must return with their call or message, through clients of every style. */
+/**
+ * Members of compatible chat vendors that must return with their call or message, through clients
+ * of every style.
+ */
 import { describe, expect, it } from "vitest";
 import { chunk, replyOf } from "./replies.ts";
 import { answer, type Got, type Json, send, stream } from "./translation.ts";

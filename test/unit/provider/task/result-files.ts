@@ -3,7 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 
-/** Stands before a simulated vendor, whose results are on hosts that do not exist, and has the results itself. */
+/**
+ * Stands before a simulated vendor, whose results are on hosts that do not exist, and has the
+ * results itself.
+ */
 export async function startFiles(
   vendorOrigin: string,
   file: { readonly type: string; readonly bytes: Buffer },

@@ -1,6 +1,7 @@
 /**
- * A vendor of tasks on a real socket, as strict as the real one: it refuses what that would refuse, takes down
- * what it started to work on, and can be told to fail in the ways that networks and vendors have.
+ * A vendor of tasks on a real socket, as strict as the real one: it refuses what that would refuse,
+ * takes down what it started to work on, and can be told to fail in the ways that networks and
+ * vendors have.
  */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

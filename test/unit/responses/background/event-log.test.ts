@@ -1,4 +1,7 @@
-/** The events of responses in the background: none is lost, told twice or out of order, however they were written. */
+/**
+ * The events of responses in the background: none is lost, told twice or out of order, however they
+ * were written.
+ */
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import {

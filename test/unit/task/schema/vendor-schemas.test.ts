@@ -1,6 +1,7 @@
 /**
- * R-MDL-1: what is served as a model's schema is one for everybody's tools. Every kind of vendor, every type of
- * model: it compiles under ajv's strict mode as draft 2020-12, all strict rules on, and its example is valid.
+ * R-MDL-1: what is served as a model's schema is one for everybody's tools. Every kind of vendor,
+ * every type of model: it compiles under ajv's strict mode as draft 2020-12, all strict rules on,
+ * and its example is valid.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { Ajv2020 } from "ajv/dist/2020.js";

@@ -1,4 +1,7 @@
-/** Events that are alike but for a text, and for numbers behind it, pass without being read one by one. */
+/**
+ * Events that are alike but for a text, and for numbers behind it, pass without being read one by
+ * one.
+ */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Dialect } from "../../../../gen/uas/http/v1/http_pb.ts";

@@ -7,7 +7,10 @@ import { textDialects, vendorDialects } from "../../../../src/dialect/index.ts";
 import { jsonBody, parseBody } from "../../../../src/wire/json/long-texts.ts";
 import { type Outline, scanObject } from "../../../../src/wire/json/outline.ts";
 
-/** As a client may write it: escapes that need not be there, letters of all lengths, halves of pairs. */
+/**
+ * As a client may write it: escapes that need not be there, letters of all lengths, halves of
+ * pairs.
+ */
 const written = String.raw`He said: \"caf\u00e9 — \/\ud83d\ude00\/ \u0000 \ud800\"\n`.repeat(200);
 const long = JSON.parse(`"${written}"`) as string;
 

@@ -1,4 +1,7 @@
-/** Values of others are passed on as they were written: every digit, escape and name, in their order. */
+/**
+ * Values of others are passed on as they were written: every digit, escape and name, in their
+ * order.
+ */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { readOutline } from "../../../../src/dialect/body-members.ts";

@@ -165,7 +165,8 @@ it("a form that ends at any byte, in any of its files, is malformed and ends not
         const upload = await readUpload({ pieces, ownsPieces: true, contentType, folder });
         expect(upload.problem?.code).toBe(ErrorCode.INVALID_REQUEST);
         await upload.close();
-        // What the parser says of its parts comes a moment later; without a listener it ends the process.
+        // What the parser says of its parts comes a moment later; without a listener it ends the
+        // process.
         await setImmediate();
       },
     ),
