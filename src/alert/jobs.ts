@@ -95,7 +95,7 @@ export function createAlertJobs(options: AlertJobsOptions): AlertJobs {
   const failed = (what: string) => (error: unknown) =>
     warn(`${what} failed; trying again later`, { err: error });
   const jobs = periodic([
-    { run: handOver, everyMs, onError: failed("handing over alerts") },
+    { run: handOver, everyMs, onError: failed("sending alerts to webhooks") },
     { run: sendEmails, everyMs, onError: failed("sending alerts by e-mail") },
     { run: expire, everyMs: 3_600_000, onError: failed("deleting old alerts") },
   ]);

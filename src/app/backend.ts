@@ -217,7 +217,7 @@ export function masterKeyOf({ masterKey, databaseUrl, dataDir }: Settings, log: 
   if (databaseUrl !== undefined) {
     log.warn(
       { dataDir },
-      "UAS_MASTER_KEY is not set: this process uses the one of its data folder",
+      "UAS_MASTER_KEY is not set: this process uses the key of its data folder",
     );
   }
   return keepMasterKey(dataDir);

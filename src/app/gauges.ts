@@ -21,10 +21,10 @@ export function watchCalls({
   jobs: BillingJobs;
 }): void {
   metrics.gauge("uas_workers", "Processes that serve calls.", () => 1);
-  metrics.gauge("uas_calls_running", "Inference calls that run.", () => calls.count);
+  metrics.gauge("uas_calls_running", "Running inference calls.", () => calls.count);
   metrics.gauge(
     "uas_replies_drained",
-    "Replies that are read on although their clients have left.",
+    "Replies that are read to their end after the client disconnected.",
     () => detached.count,
   );
   metrics.gauge(
@@ -34,12 +34,12 @@ export function watchCalls({
   );
   metrics.gauge(
     "uas_billing_settlements_waiting",
-    "Settlements that the database does not have yet.",
+    "Settlements that are not in the database yet.",
     () => ledger.stats().pendingSettles,
   );
   metrics.gauge(
     "uas_billing_journal_entries",
-    "Settlements in the journal that the database does not have yet.",
+    "Settlements in the journal that are not in the database yet.",
     () => ledger.stats().journalEntries,
   );
   metrics.gauge(
@@ -54,7 +54,7 @@ export function watchCalls({
   );
   metrics.gauge(
     "uas_ledger_audit_findings",
-    "Ledger rules found broken by this process's last audit, at most 100; hourly.",
+    "Violated ledger rules in this process's last hourly audit, at most 100.",
     () => jobs.findings(),
     "max",
   );
@@ -69,7 +69,7 @@ export function watchCalls({
 export function watchClock(metrics: Metrics, clock: Pick<ClockCheck, "aheadMs">): void {
   metrics.gauge(
     "uas_clock_offset_seconds",
-    "How far this machine's clock is ahead of the database's, compared every minute; negative: behind it.",
+    "Seconds by which this machine's clock is ahead of the database's, compared every minute. Negative if it is behind.",
     () => clock.aheadMs / 1_000,
     "max",
   );

@@ -70,7 +70,7 @@ async function requireStopped(client: PoolClient): Promise<void> {
 async function reseal(client: PoolClient, keys: MasterKeys): Promise<RotatedSecrets> {
   const dataKeys = await resealColumns(client, sealedDataKeys, keys).catch((cause: unknown) => {
     throw new Error(
-      "The previous key is not the one that the secrets of this database are encrypted with; nothing was changed",
+      "The secrets of this database are not encrypted with the given previous key; nothing was changed",
       { cause },
     );
   });

@@ -38,4 +38,4 @@ const unservedText = "the console cannot be served";
 
 /** Log text if pages cannot be built, as after `npm ci --omit=dev`. */
 const noBuilderText =
-  "the console has no pages, and their builder is not installed: run `npm ci && npm run console`, then `npm prune --omit=dev` if you like, and start again; calls are served";
+  "the console has no pages, and their builder is not installed: run `npm ci && npm run console`, optionally `npm prune --omit=dev`, and start again; calls are still served";

@@ -51,7 +51,7 @@ function warnOfShownCodes({ settings, config, log }: WelcomeOptions): void {
   const isPublic = (settings.publicUrl ?? settings.consoleUrl) !== undefined;
   if (config.sms?.provider !== "console" || (isLocal && !isPublic)) return;
   const text =
-    "sms: { provider: console } shows codes to whoever asks, so anybody who reaches this gateway can sign in with any number: configure another provider";
+    "sms: { provider: console } shows codes to every client that requests them, so everyone who reaches this gateway can sign in with any number: configure another provider";
   log.warn({ host }, text);
 }
 

@@ -276,7 +276,7 @@ export class GatewayError extends Error {
 
 /** The INTERNAL_ERROR for an unexpected failure. The cause is logged, not shown. */
 export function internalError(cause: unknown): GatewayError {
-  const text = "The gateway failed; tell its operator the request id";
+  const text = "The gateway failed; report the request id to its operator";
   return new GatewayError(ErrorCode.INTERNAL_ERROR, text, { cause });
 }
 

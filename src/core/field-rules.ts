@@ -100,7 +100,7 @@ function textProblem(text: string, rules: StringRules, all: FieldRules): string 
   // Most texts are shorter than their limit in UTF-16 units already: only others are counted.
   const chars = counted.length > maxChars ? Array.from(counted).length : counted.length;
   if (chars === 0 && all.required) return requiredText(all);
-  if (chars === 0 && minChars > 0) return "must not be empty: leave it out where there is none";
+  if (chars === 0 && minChars > 0) return "must not be empty: omit it if there is none";
   if (maxChars > 0 && chars > maxChars) {
     return `is ${chars} characters long: send at most ${maxChars}`;
   }

@@ -188,7 +188,7 @@ export function addMonths(date: Date, months: number): Date {
  */
 export async function databaseTime(database: Queryable): Promise<Date> {
   const { rows } = await database.query<{ now: Date }>("select clock_timestamp() as now");
-  if (rows[0] === undefined) throw new Error("the database did not say its time");
+  if (rows[0] === undefined) throw new Error("the database returned no time");
   return rows[0].now;
 }
 

@@ -50,7 +50,9 @@ export class ExchangeWatch {
       if (nowMs - silence.startedMs > this.#totalMs) {
         exchange.expire(new HttpFailure("timeout", "the total time limit was reached"));
       } else if (silence.lastsMs(nowMs, exchange.isPaused) > this.#idleMs) {
-        exchange.expire(new HttpFailure("timeout", "only white space or comments came"));
+        exchange.expire(
+          new HttpFailure("timeout", "the reply had only white space or comments for too long"),
+        );
       }
     }
     if (this.#running.size > 0) return;

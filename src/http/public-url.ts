@@ -63,7 +63,7 @@ function hostProblem(hostname: string): string | undefined {
   if (hostname.length > hostCharsMax) return "must have a host name of at most 253 characters";
   if (hostname.endsWith(".")) return "must have a host name without a dot at its end";
   if (!nameForm.test(hostname) || closedNames.test(hostname)) {
-    return "must have a host name that the public internet knows";
+    return "must have a host name on the public internet";
   }
   return undefined;
 }

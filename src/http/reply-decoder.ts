@@ -62,7 +62,10 @@ export class ReplyDecoder {
       decodedBytes += bytes.length;
       const max = Math.max(alwaysDecoded, this.#encodedBytes * decodedRatioMax);
       if (decodedBytes <= max) user.onDecoded(bytes);
-      else stream.destroy(new HttpFailure("reset", `unpacks to over ${decodedRatioMax} times`));
+      else
+        stream.destroy(
+          new HttpFailure("reset", `decompresses to over ${decodedRatioMax} times its size`),
+        );
     });
     stream.on("drain", () => user.onReady());
     stream.once("end", () => user.onDecodedEnd());

@@ -69,7 +69,7 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
       try {
         const sealing = (await isGateways()) ? await dataKeys.sealingOf(accountId) : undefined;
         if (sealing !== undefined) return sealing.seal(accountId, Buffer.from(keyId), secret);
-        warn("no copy of a new key is stored: UAS_MASTER_KEY is not that of the gateway", {
+        warn("no copy of a new key is stored: UAS_MASTER_KEY differs from the gateway's key", {
           keyId,
         });
       } catch (err) {
@@ -108,7 +108,7 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
 function cannotOpen(): GatewayError {
   return new GatewayError(
     ErrorCode.INTERNAL_ERROR,
-    "the copy of the key cannot be opened: it was sealed with another master key; the operator must set UAS_MASTER_KEY to that of the gateway",
+    "the copy of the key cannot be opened: it was sealed with another master key; the operator must set UAS_MASTER_KEY to the gateway's key",
   );
 }
 

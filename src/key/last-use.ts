@@ -83,7 +83,7 @@ export class LastUse {
       await pool.query(writeStatement, [uses.map(({ keyId }) => keyId), ages]);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      warn("when keys were last used could not be written", { keys: uses.length, reason });
+      warn("the last use of keys could not be recorded", { keys: uses.length, reason });
     }
   }
 }

@@ -14,6 +14,6 @@ export async function requireMasterKey(pool: Pool, masterKey: () => Uint8Array):
   const sealing = await mapDatabaseLoss(createDataKeys({ pool, masterKey }).sealingOf(gatewayId));
   if (sealing !== undefined) return;
   throw new Error(
-    "This is not the master key that the secrets of this database are encrypted with: set UAS_MASTER_KEY to the former key (or restore master.key in the data folder). To change the key deliberately, stop all gateways and run `uas master-key rotate --previous FILE`, or `uas master-key rotate --lost` if the former key is lost",
+    "The secrets of this database are encrypted with another master key: set UAS_MASTER_KEY to the former key (or restore master.key in the data folder). To change the key deliberately, stop all gateways and run `uas master-key rotate --previous FILE`, or `uas master-key rotate --lost` if the former key is lost",
   );
 }

@@ -223,7 +223,8 @@ class NativeRequest extends ReadRequest<Buffer> {
 
   stream(_planned: PlannedRoute, reply: VendorReply): ReplyStream<Buffer> {
     const read = this.#meter(reply);
-    if (read === undefined) throw invalid(undefined, "This is not answered as a stream");
+    if (read === undefined)
+      throw invalid(undefined, "This request cannot be streamed: leave streaming off");
     this.#streamed = read;
     const onObject =
       this.#exchange.route.creates && ((json: JsonObject): void => this.#claim(json));
@@ -281,7 +282,7 @@ class NativeRequest extends ReadRequest<Buffer> {
   #claim(json: JsonObject): void {
     this.#onObject(json);
     this.keep()?.catch((error: unknown) => {
-      this.#context.log.warn({ err: error }, "an object of a vendor could not be remembered");
+      this.#context.log.warn({ err: error }, "the owner of a vendor's object could not be stored");
     });
   }
 

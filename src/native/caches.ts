@@ -295,7 +295,7 @@ class CacheRequest extends ReadRequest<Buffer> {
   }
 
   stream(): ReplyStream<Buffer> {
-    throw invalid(undefined, "This is not answered as a stream");
+    throw invalid(undefined, "This request cannot be streamed: leave streaming off");
   }
 
   override meter(delivered: Delivered): Metered {
@@ -336,7 +336,7 @@ class CacheRequest extends ReadRequest<Buffer> {
       await removeObject(this.#context.pool, owner, name);
     } catch (error) {
       const fields = { vendor: mount.config.name, cache: name, err: error };
-      this.#context.log.warn(fields, "a prompt cache that nobody paid for could not be deleted");
+      this.#context.log.warn(fields, "an unpaid prompt cache could not be deleted at its vendor");
     }
   }
 

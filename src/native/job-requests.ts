@@ -161,7 +161,7 @@ function readCursor(
   const isBack = text.startsWith(backwards);
   const id = isBack ? text.slice(backwards.length) : text;
   if (isUuid(id)) return isBack ? { before: id } : { after: id };
-  const message = `${param}: take it from the page before`;
+  const message = `${param} is invalid: use the value from the previous page`;
   throw new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
 }
 

@@ -115,7 +115,7 @@ function namedModel(request: NativeRequest, at: NativeModelAt): NamedModel {
   const [usual = "model"] = at.members;
   const named = at.members.filter((name) => (request.member(name) ?? null) !== null);
   const [member = usual, other] = named;
-  if (other !== undefined) throw invalid(other, `Name "${member}" or "${other}", not both`);
+  if (other !== undefined) throw invalid(other, `Send "${member}" or "${other}", not both`);
   const value: JsonValue | undefined = request.member(member);
   if (typeof value !== "string" || value === "") {
     throw invalid(member, `"${member}" must name a model`);
@@ -152,7 +152,7 @@ export function checkedModel(
 export function checkModel({ key, type }: ModelConfig, types: readonly ModelType[]): void {
   if (types.includes(type)) return;
   const can = types.map(modelTypeWord).join(" and ");
-  const text = `The model \`${key}\` is of type ${modelTypeWord(type)}; ${can} models are called here`;
+  const text = `The model \`${key}\` is of type ${modelTypeWord(type)}; this path serves ${can} models`;
   throw invalid("model", text);
 }
 

@@ -19,7 +19,7 @@ export function noSuchAddress(method: string, path: string): GatewayError {
   const shown = path.slice(0, 200).replaceAll(/[^\x20-\x7e]/g, "?");
   return new GatewayError(
     ErrorCode.NOT_FOUND,
-    `There is no ${method} ${shown} here: see which of the vendor's addresses the gateway serves`,
+    `There is no ${method} ${shown} here: use one of the vendor's paths that the gateway serves`,
   );
 }
 
@@ -37,7 +37,7 @@ export function readQuery(query: string): URLSearchParams {
   if (queryForm.test(query)) return new URLSearchParams(query);
   throw new GatewayError(
     ErrorCode.INVALID_REQUEST,
-    "The query has characters that a URL cannot have",
+    "The query contains invalid characters: percent-encode them",
   );
 }
 

@@ -64,7 +64,10 @@ export async function classifyRefusal(
   if (refusal.alarm !== undefined) {
     metrics.upstreamAlarms.inc({ vendor: config.name, reason: refusal.alarm });
     const fields = { vendor: config.name, status, alarm: refusal.alarm };
-    log.error(fields, "a vendor refuses the gateway itself: act on its account or route");
+    log.error(
+      fields,
+      "a vendor refuses the operator's account: check its credential, balance and model name",
+    );
   }
   return { refusal, body };
 }

@@ -208,7 +208,7 @@ export async function listJobs(
 export function noSuchObject(): GatewayError {
   return new GatewayError(
     ErrorCode.NOT_FOUND,
-    "There is no such object: only the account that created an object through this gateway finds it",
+    "There is no such object: only the account that created an object through this gateway can use it",
   );
 }
 
@@ -241,7 +241,7 @@ function apart(groups: readonly (readonly OwnedObject[])[]): GatewayError {
   const listed = groups.map((group) => group.map(({ name }) => `"${name}"`).join(" and "));
   return invalid(
     undefined,
-    `These objects cannot be used in one request, because the vendor stores them apart: ${listed.join("; ")}. ` +
+    `These objects cannot be used in one request, because the vendor stores them separately: ${listed.join("; ")}. ` +
       "Use them in separate requests, or create one again in a request that names the other",
   );
 }

@@ -250,7 +250,7 @@ async function lost(
 function unknown(cause: unknown): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_SUBMIT_UNKNOWN,
-    "The vendor did not say whether it has the job: it may run, so do not submit it again at once; nothing was charged",
+    "The vendor did not confirm the job: it may be running, so do not submit it again at once; nothing was charged",
     { cause },
   );
 }

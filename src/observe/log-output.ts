@@ -110,9 +110,9 @@ export class LogOutput {
     this.#isFailing = true;
     const consequence = this.#isClosed
       ? "the log ends here"
-      : `up to ${Math.ceil(this.#waitingMax / 1024)} KiB of lines wait until that is mended, further ones are lost`;
+      : `up to ${Math.ceil(this.#waitingMax / 1024)} KiB of lines are buffered until the output accepts them; further lines are lost`;
     this.#warn(
-      `the log cannot be written (${failureMessage(error)}): ${consequence}; calls are served\n`,
+      `the log cannot be written (${failureMessage(error)}): ${consequence}; calls are still served\n`,
     );
   }
 
@@ -121,7 +121,7 @@ export class LogOutput {
       level: 40,
       time: new Date().toISOString(),
       lines: this.#lost,
-      msg: "lines of the log were lost here, because its output did not take them",
+      msg: "log lines were lost here, because the output did not accept them",
     };
     this.#lost = 0;
     // The waiting lines are older than the lost lines.

@@ -84,7 +84,7 @@ function edgeMetrics(registry: Registry) {
     requestsInFlight: new Gauge({
       registers: [registry],
       name: "uas_requests_in_flight",
-      help: "REST requests that are being answered.",
+      help: "REST requests in progress.",
     }),
   };
   /** Counts an answered request. */
@@ -99,21 +99,21 @@ function callMetrics(registry: Registry) {
     callDuration: new Histogram({
       registers: [registry],
       name: "uas_call_duration_seconds",
-      help: "Inference calls from the read request to their end.",
+      help: "Duration of inference calls, from the received request to their end.",
       labelNames: ["model", "vendor", "ending"],
       buckets: durationBuckets,
     }),
     firstByte: new Histogram({
       registers: [registry],
       name: "uas_first_byte_seconds",
-      help: "Inference calls from the read request to the first byte of content.",
+      help: "Time of inference calls from the received request to the first byte of content.",
       labelNames: ["model", "vendor"],
       buckets: durationBuckets,
     }),
     overhead: new Histogram({
       registers: [registry],
       name: "uas_gateway_overhead_seconds",
-      help: "The gateway's own time before the vendor is asked (authorization, hold) and after its reply has begun until it is passed on.",
+      help: "Time added by the gateway, before the upstream request and before the first byte is forwarded.",
       buckets: overheadBuckets,
     }),
     tokens: new Counter({
@@ -137,19 +137,19 @@ function moneyMetrics(registry: Registry) {
     vendorCost: new Counter({
       registers: [registry],
       name: "uas_billing_vendor_cost_usd_total",
-      help: "Money that vendors take for calls and tasks, in USD, where the configuration says what.",
+      help: "Vendors' charges for calls and tasks in USD, if the configuration has their costs.",
       labelNames: ["model", "vendor"],
     }),
     platformLoss: new Counter({
       registers: [registry],
       name: "uas_platform_loss_nanos_total",
-      help: "Nano-USD that the platform lost by calls and tasks, by reason.",
+      help: "Losses of the platform by calls and tasks in nano-USD, by reason.",
       labelNames: ["reason"],
     }),
     lowBalances: new Counter({
       registers: [registry],
       name: "uas_billing_low_balance_total",
-      help: "Times that an account fell below its low-balance threshold.",
+      help: "Number of times an account fell below its low-balance threshold.",
     }),
     alertEmails: new Counter({
       registers: [registry],
@@ -189,7 +189,7 @@ function taskMetrics(registry: Registry) {
     tasks: new Gauge({
       registers: [registry],
       name: "uas_tasks",
-      help: "Tasks that have not ended, of all processes, by state: queued, submitting, submit_unknown, running, finalizing.",
+      help: "Open tasks in all processes by state: queued, submitting, submit_unknown, running, finalizing.",
       labelNames: ["state"],
       aggregator: "max",
     }),
@@ -202,7 +202,7 @@ function taskMetrics(registry: Registry) {
     tasksEnded: new Counter({
       registers: [registry],
       name: "uas_tasks_ended_total",
-      help: "Tasks that ended by the work of this process, by status and error code; upstream_submit_unknown is to be compared with the vendor's invoice.",
+      help: "Tasks that this process ended, by status and error code. Compare upstream_submit_unknown with the vendor's invoice.",
       labelNames: ["status", "error_code"],
     }),
   };
@@ -214,7 +214,7 @@ export function workerMetrics(registry: Registry) {
     workerRestarts: new Counter({
       registers: [registry],
       name: "uas_worker_restarts_total",
-      help: "Workers that died and were started again.",
+      help: "Workers that died and were restarted.",
     }),
   };
 }
@@ -224,13 +224,13 @@ function signInMetrics(registry: Registry) {
     codesSent: new Counter({
       registers: [registry],
       name: "uas_sms_sends_total",
-      help: "One-time codes by what became of sending them: sent, failed, limited, capped; capped is a limit for all, so people who did nothing are refused.",
+      help: "One-time codes by delivery result: sent, failed, limited, capped. capped: a limit that affects all users.",
       labelNames: ["outcome"],
     }),
     codeChecks: new Counter({
       registers: [registry],
       name: "uas_code_checks_total",
-      help: "One-time codes that were presented, by outcome: right, wrong, expired, blocked.",
+      help: "Checks of one-time codes by outcome: right, wrong, expired, blocked.",
       labelNames: ["outcome"],
     }),
     signIns: new Counter({
@@ -253,7 +253,7 @@ function upstreamMetrics(registry: Registry) {
     upstreamAlarms: new Counter({
       registers: [registry],
       name: "uas_upstream_alarms_total",
-      help: "Vendor answers that the operator must act on: credential, money, model, limit_ignored, usage_implausible, usage_unknown.",
+      help: "Vendor replies that need the operator's attention: credential, money, model, limit_ignored, usage_implausible, usage_unknown.",
       labelNames: ["vendor", "reason"],
     }),
   };

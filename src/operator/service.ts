@@ -64,7 +64,11 @@ export function createOperatorReading(
   return createOperatorService({
     ...options,
     vendorHealth: () => ({ inFlight: 0, failure: undefined, success: undefined }),
-    test: () => Promise.resolve({ text: undefined, error: "only a running gateway asks vendors" }),
+    test: () =>
+      Promise.resolve({
+        text: undefined,
+        error: "only a running gateway calls vendors: start one",
+      }),
   });
 }
 

@@ -132,7 +132,7 @@ export function imageParam(description: string): JsonObject {
 export function extraParam(closed: Iterable<string>): JsonObject {
   return {
     type: "object",
-    description: "Further parameters in the vendor's own words, passed on as they are",
+    description: "Further parameters by the vendor's names, passed on unchanged",
     propertyNames: { maxLength: 64, not: { enum: [...new Set(closed)] } },
     maxProperties: 64,
   };

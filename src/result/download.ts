@@ -84,7 +84,7 @@ export async function download(
     if ("contentType" in step) return step.contentType;
     url = step.next;
     if (url.origin !== first.origin && !isAmong(url, redirectHosts)) {
-      const told = `${first.origin} sends on to ${url.host}, which is none of its vendor's`;
+      const told = `${first.origin} redirects to ${url.host}, which does not belong to its vendor`;
       throw new ResultFailure("refused", told, { isFinal: true });
     }
   }
@@ -185,14 +185,17 @@ function readHead(
   }
   const encoding = one("content-encoding") ?? "identity";
   if (encoding !== "identity") {
-    throw new ResultFailure("refused", `${url.origin} answered in ${encoding}, unasked`);
+    throw new ResultFailure(
+      "refused",
+      `${url.origin} answered with content-encoding ${encoding}, which was not requested`,
+    );
   }
   if (Number(one("content-length") ?? 0) > bytesMax) throw tooLarge(bytesMax);
   return { contentType: one("content-type") };
 }
 
 function idleTimeout(): DOMException {
-  return new DOMException("nothing came for too long", "TimeoutError");
+  return new DOMException("no data arrived in time", "TimeoutError");
 }
 
 /** Whether a deadline aborted the request, and not its caller. */

@@ -170,7 +170,8 @@ async function makeReady(pool: Pool, token: string, expireTime: Date | undefined
     [token, expireTime, resultTtlMs],
   );
   const [row] = rows;
-  if (row === undefined) throw new ResultFailure("storage", "it took so long that it has expired");
+  if (row === undefined)
+    throw new ResultFailure("storage", "storing the file took too long, so it has expired");
   return row.expire_time;
 }
 
@@ -180,7 +181,7 @@ function storageFailure(cause: unknown): never {
 
 function failureOf(cause: unknown): ResultFailure {
   const said = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
-  return new ResultFailure("storage", `the store did not take it: ${said}`, { cause });
+  return new ResultFailure("storage", `the store failed: ${said}`, { cause });
 }
 
 type FileRow = RowOf<typeof ResultFileEntity, "storage" | "content_type" | "extension"> &
@@ -230,9 +231,7 @@ async function open(
   });
   if (stream !== undefined) return stream;
   throw new GatewayError(ErrorCode.INTERNAL_ERROR, "the result file cannot be read", {
-    cause: new Error(
-      `the store has lost ${sha256}: several machines need one store for all of them`,
-    ),
+    cause: new Error(`the store has lost ${sha256}: several machines need a shared store`),
   });
 }
 

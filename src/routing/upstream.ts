@@ -303,7 +303,10 @@ class RoutedUpstream implements Upstream {
       const { metrics, log } = this.#options;
       metrics.upstreamAlarms.inc({ vendor, reason: alarm });
       const fields = { vendor, credential: credential.credential, status, alarm };
-      log.error(fields, "a vendor refuses the gateway itself: act on its account or route");
+      log.error(
+        fields,
+        "a vendor refuses the operator's account: check its credential, balance and model name",
+      );
     }
     const failure = canRetry ? attemptFailureOf(status, refusal) : undefined;
     this.#record(destination, failure, `status ${status}`);

@@ -18,7 +18,7 @@ export function noSuchTask(): GatewayError {
 export function notCancellable(): GatewayError {
   return new GatewayError(
     ErrorCode.TASK_NOT_CANCELLABLE,
-    "The task cannot be cancelled any more: its vendor cannot stop it, or its result is being fetched; wait for its end",
+    "The task can no longer be cancelled: its vendor cannot stop it, or its result is being fetched; wait for its end",
     { retryAfterSeconds: 2 },
   );
 }

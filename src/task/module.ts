@@ -157,7 +157,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
 function watchPolls(metrics: Metrics, waitSlots: WaitSlots): void {
   metrics.gauge(
     "uas_task_polls_waiting",
-    "Polls and watches of tasks that wait for a change.",
+    "Polls and watches of tasks that are waiting for a change.",
     () => waitSlots.count,
   );
 }
@@ -241,7 +241,7 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
   });
   metrics.gauge(
     "uas_tasks_under_way",
-    "Tasks that this process works on at this moment; those that wait for their vendors are not among them.",
+    "Tasks that this process is working on, without tasks that wait for their vendors.",
     worker.underWay,
   );
   return {
@@ -360,7 +360,7 @@ function reports({
       if (!isNew) return;
       log.error(
         { vendor, model, alarm: fault },
-        "a vendor refuses the gateway itself: act on its account or route",
+        "a vendor refuses the operator's account: check its credential, balance and model name",
       );
     },
     onEnd(task, record) {

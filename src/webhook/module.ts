@@ -130,13 +130,13 @@ function watch(
   metrics.gauge("uas_webhooks_sending", "Webhooks that this process is sending.", read.sending);
   metrics.gauge(
     "uas_webhooks_pending",
-    "Webhooks that wait, of all processes.",
+    "Pending webhooks in all processes.",
     () => read.stats().pending,
     "max",
   );
   metrics.gauge(
     "uas_webhook_endpoints_dead",
-    "Webhook receivers that are given up until somebody enables them again, of all processes.",
+    "Webhook endpoints that are parked, in all processes.",
     () => read.stats().deadEndpoints,
     "max",
   );

@@ -149,6 +149,6 @@ export function createSecrets({
 function cannotOpen(): GatewayError {
   return new GatewayError(
     ErrorCode.INTERNAL_ERROR,
-    "the account's webhook secret cannot be opened: it was sealed with another master key; the operator must set UAS_MASTER_KEY to that of the gateway",
+    "the account's webhook secret cannot be opened: it was sealed with another master key; the operator must set UAS_MASTER_KEY to the gateway's key",
   );
 }

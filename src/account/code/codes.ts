@@ -255,7 +255,7 @@ const cappedTexts: Readonly<Partial<Record<LimitScope, string>>> = {
   strangers:
     "only known browsers and sessions get codes: the part of sms.daily_max for others is used up; if the users are real, raise it",
   country:
-    "only known browsers and sessions get codes for this country: its limit of an hour is reached; if it should have no users, leave it out of sms.countries",
+    "only known browsers and sessions get codes for this country: its hourly limit is reached; if it should have no users, remove it from sms.countries",
 };
 
 /** Warns of a limit, but not each time. Returns whether it affects all users. */

@@ -61,12 +61,12 @@ const bare: ReadonlySet<CodeAction> = new Set([CodeAction.SET_PASSWORD, CodeActi
  */
 function checkSubject(action: CodeAction, subjectId: string): void {
   if (action === CodeAction.UNSPECIFIED) {
-    throw invalid("action", "action is required: say what the code is for");
+    throw invalid("action", "action is required: name the action that the code allows");
   }
   if (bare.has(action) ? subjectId === "" : isUuid(subjectId)) return;
   throw invalid(
     "subject_id",
-    "subject_id must be the id that the action is about, or empty where it has none",
+    "subject_id must be the id of the object that the action changes, or empty if there is none",
   );
 }
 

@@ -32,6 +32,6 @@ export function createStepUp({
 }
 
 function noCode(param: string): GatewayError {
-  const text = `${param} is required: have one sent by SessionService.SendActionCode`;
+  const text = `${param} is required: request one with SessionService.SendActionCode`;
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param });
 }

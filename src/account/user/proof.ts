@@ -70,6 +70,6 @@ function badTotp(message: string): GatewayError {
 function cannotOpen(): GatewayError {
   return new GatewayError(
     ErrorCode.INTERNAL_ERROR,
-    "the authenticator's secret cannot be opened: it was sealed with another master key; the operator must set UAS_MASTER_KEY to that of the gateway",
+    "the authenticator's secret cannot be opened: it was sealed with another master key; the operator must set UAS_MASTER_KEY to the gateway's key",
   );
 }

@@ -31,7 +31,7 @@ export interface JournalOptions {
 
 /** Counts of a journal. */
 export interface JournalStats {
-  /** Settlements that the database does not have yet. */
+  /** Settlements that are not in the database yet. */
   readonly entries: number;
   /** Bytes of the file. */
   readonly bytes: number;

@@ -177,7 +177,7 @@ export interface LedgerStats {
   readonly pendingHolds: number;
   /** Extensions without an answer yet. */
   readonly pendingExtends: number;
-  /** Settlements that the database does not have yet. Grows while it is away. */
+  /** Settlements that are not in the database yet. Grows while it is away. */
   readonly pendingSettles: number;
   /** Settlements in the journal, of this process and of dead ones, that the database does not have yet. */
   readonly journalEntries: number;

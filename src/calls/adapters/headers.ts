@@ -78,7 +78,7 @@ export function checkRequest({ body, query, headers }: WireRequest): void {
     );
   }
   if (!visible.test(query))
-    throw invalid("query", "The query has characters that a URL cannot have");
+    throw invalid("query", "The query contains invalid characters: percent-encode them");
   for (const name in headers) {
     if (headerText.test(headers[name] ?? "")) continue;
     throw invalid("headers", "A header has characters that a header cannot have");

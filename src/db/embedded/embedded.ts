@@ -226,7 +226,7 @@ class Keeper {
       if (performance.now() > deadlineMs) {
         throw failure(
           this.#site,
-          `does not answer. If its log shows that it recovers from a crash, start the gateway again: the recovery goes on meanwhile. Otherwise end its process, ${child.pid}, and start again`,
+          `does not answer. If its log shows that it recovers from a crash, start the gateway again: the recovery continues meanwhile. Otherwise end its process, ${child.pid}, and start again`,
         );
       }
       await sleep(lookMs);

@@ -44,7 +44,7 @@ export async function ownFolder(folder: string): Promise<OwnedFolder> {
   const claim = await claimFolder(folder);
   if (!("owner" in claim)) return claim;
   throw new Error(
-    `The data folder ${folder} is in use by ${claim.owner}: stop that gateway, or give this one a UAS_DATA_DIR of its own; gateways share a database by DATABASE_URL.`,
+    `The data folder ${folder} is in use by ${claim.owner}: stop that gateway, or set another UAS_DATA_DIR for this one; gateways share a database with DATABASE_URL.`,
   );
 }
 
@@ -82,7 +82,7 @@ async function listen(path: string): Promise<Server | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<Server | undefined>();
   server.once("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EADDRINUSE") return resolve(undefined);
-    const text = `The data folder takes no socket (${error.message}): set UAS_DATA_DIR to a folder on a local disk.`;
+    const text = `A socket cannot be created in the data folder (${error.message}): set UAS_DATA_DIR to a folder on a local disk.`;
     reject(new Error(text, { cause: error }));
   });
   server.listen({ path, exclusive: true }, () => resolve(server));

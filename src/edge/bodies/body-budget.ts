@@ -115,7 +115,7 @@ export function checkBodySize(bytes: number, caller: Caller | undefined): void {
   if (caller?.kind !== "anonymous" || bytes <= anonymousMessageBytesMax) return;
   throw new GatewayError(
     ErrorCode.REQUEST_TOO_LARGE,
-    `Without a key or a session a message has at most ${anonymousMessageBytesMax} bytes`,
+    `A message without a key or a session may have at most ${anonymousMessageBytesMax} bytes: send a key, or a shorter message`,
   );
 }
 

@@ -61,7 +61,7 @@ export function hostProblem(request: IncomingMessage | Http2ServerRequest): stri
   const { rawHeaders, httpVersion } = request;
   const host = "authority" in request ? request.authority : request.headers.host;
   if (host === undefined) {
-    return httpVersion === "1.0" ? undefined : "The header `host` is missing: HTTP needs it";
+    return httpVersion === "1.0" ? undefined : "The header `host` is missing: HTTP requires it";
   }
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -34,7 +34,10 @@ export async function registerCallbacks(
       }
       if (await callbacks?.isKnown(request.params.token)) return;
       reply.header("connection", "close");
-      throw new GatewayError(ErrorCode.NOT_FOUND, "There is no such address for callbacks");
+      throw new GatewayError(
+        ErrorCode.NOT_FOUND,
+        "There is no such callback address: use the address of the submit",
+      );
     },
     handler: async (request, reply) => {
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);

@@ -68,7 +68,7 @@ function isOwnPage(request: FastifyRequest, publicUrl: string | undefined): bool
 function notOurs() {
   return new GatewayError(
     ErrorCode.ACCESS_DENIED,
-    "Access denied: calls of the console come from its own pages; a program sends `origin` with the gateway's address, or better uses an API key or the internal listener",
+    "Access denied: only pages of the console may call this; in a program, use an API key or the internal listener, or send `origin` with the gateway's address",
   );
 }
 

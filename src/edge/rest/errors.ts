@@ -71,7 +71,7 @@ export function bodyTooLarge(): GatewayError {
 export function wrongLength(): GatewayError {
   return new GatewayError(
     ErrorCode.INVALID_REQUEST,
-    "The body does not have the length that content-length says",
+    "The body's length differs from content-length: send the right length",
   );
 }
 
@@ -125,13 +125,13 @@ export function checkBodyForm({ headers }: Pick<IncomingMessage, "headers">): vo
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity") {
     const message =
-      "The body must not be compressed: send it as it is, without the header `content-encoding`";
+      "The body must not be compressed: send it uncompressed, without the header `content-encoding`";
     throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message);
   }
   const [, charset = "utf-8"] = charsetForm.exec(headers["content-type"] ?? "") ?? [];
   if (charsets.has(charset.toLowerCase())) return;
   const message =
-    "The body must be JSON in UTF-8: encode it so, and send the header `content-type: application/json`";
+    "The body must be JSON in UTF-8: send it in that encoding, with the header `content-type: application/json`";
   throw new GatewayError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, message);
 }
 

@@ -208,7 +208,7 @@ function isWebSocket({ headers }: FastifyRequest): boolean {
  * status they retry for seconds.
  */
 function noWebSocket(allow: string): GatewayError {
-  const message = `WebSockets are not served here: send the request by ${allow}, and have its reply streamed by \`"stream": true\``;
+  const message = `WebSockets are not supported on this path: send the request with ${allow}; \`"stream": true\` streams the reply`;
   return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, message, { status: 426 });
 }
 

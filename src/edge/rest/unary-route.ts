@@ -208,7 +208,7 @@ function checkMembers(record: JsonRecord, fields: readonly DescField[], path: st
     );
     const guess = meant === undefined ? "" : `, did you mean \`${path}${meant}\`?`;
     const rule = `not known${guess || ";"} the body takes ${takes}`;
-    throw invalid(shownNames, takes === "" ? "this body takes nothing" : rule);
+    throw invalid(shownNames, takes === "" ? "this body must be empty" : rule);
   }
   checkOneofs(record, fields, path);
   const seen = new Set<DescField>();

@@ -18,7 +18,7 @@ const unserved: readonly Unserved[] = [
   { path: /^\/v1\/audio\/voices(?:\/|$)/, advice: tasks("audioParams") },
   {
     path: /^\/v1\/audio\/(?!speech|transcri|transla)/,
-    advice: "send audio to a model that takes it, as `input_audio` of POST /v1/chat/completions",
+    advice: "send audio to a model that accepts it, as `input_audio` of POST /v1/chat/completions",
   },
   { path: /^\/v1\/edits$/, advice: "use POST /v1/chat/completions" },
   { path: /^\/v1\/complete$/, advice: "use POST /v1/messages" },
@@ -41,26 +41,26 @@ const unserved: readonly Unserved[] = [
   },
   {
     path: /^\/v1\/(?:organization|usage|dashboard)(?:\/|$)/,
-    advice: "see the console for usage; GET /v1/credits and GET /v1/key tell balance and limit",
+    advice: "see the console for usage; GET /v1/credits and GET /v1/key return balance and limit",
   },
   {
     path: /^\/v1\/(?:fine_tuning|vector_stores|evals|containers|skills|chatkit|agents)(?:\/|$)/,
-    advice: "it has no counterpart here; GET /v1/models lists what can be called",
+    advice: "it has no counterpart here; GET /v1/models lists the available models",
   },
   {
     path: /^\/v1(?:beta|alpha)?\/(?:models\/[^/]+:|cachedContents|interactions)/,
     advice:
-      "Gemini's own API is served below a prefix such as /gemini, where the operator offers it; any model answers POST /v1/chat/completions",
+      "Gemini's native API is served below a prefix such as /gemini, if the operator has configured one; every text model is available at POST /v1/chat/completions",
   },
   {
     path: /^\/(?:gemini|dashscope|fal|replicate)\//,
     advice:
-      "a vendor's own API is served only below the `native_prefix` that the operator gives the vendor; GET /v1/models lists the models of this gateway",
+      "a vendor's native API is served only below the `native_prefix` that the operator configures; GET /v1/models lists the models of this gateway",
   },
   {
     path: /^\/(?:v1beta|v1alpha)(?:\/|$)/,
     advice:
-      "Gemini's own API is served below a prefix such as /gemini; GET /v1/models lists models",
+      "Gemini's native API is served below a prefix such as /gemini; GET /v1/models lists models",
   },
   {
     path: /^\/openai\/(?:deployments|v1)(?:\/|$)/,

@@ -310,7 +310,7 @@ export async function listenOn<Result>(
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  EADDRINUSE: "the port is taken by another program",
+  EADDRINUSE: "another program uses the port",
   EACCES: "this user may not open that port",
   EADDRNOTAVAIL: "this machine has no such address",
 };

@@ -68,7 +68,7 @@ export class SocketTurn extends CancelSource implements DirectCall {
     const record = parseRecord(body.toString("utf8"));
     if (status >= 400) {
       const error = (record && recordAt(record, "error")) ?? {
-        message: "The model's vendor refused it",
+        message: "The model's vendor refused the request",
       };
       void this.#send(JSON.stringify({ type: "error", status, error: { ...noMembers, ...error } }));
       return;

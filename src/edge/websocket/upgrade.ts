@@ -60,7 +60,7 @@ export class WebSockets implements Upgrades {
       const text = `The WebSocket handshake is invalid: ${error.message}`;
       this.#refuse(request, socket, new GatewayError(ErrorCode.INVALID_REQUEST, text));
     });
-    const help = "WebSocket connections that are open.";
+    const help = "Open WebSocket connections.";
     options.metrics.gauge("uas_websocket_connections", help, () => this.#connections.size);
     options.draining?.addEventListener("abort", () => {
       const isReplaced = options.draining?.reason === "replacement";
@@ -203,7 +203,7 @@ export class WebSockets implements Upgrades {
       throw new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, text);
     }
     if (this.#connections.size < connections) return;
-    const text = `The gateway already has the ${connections} WebSockets that it serves at once: use POST`;
+    const text = `The gateway has its maximum of ${connections} WebSockets: use POST`;
     throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text);
   }
 

@@ -95,7 +95,10 @@ async function refused(
   const { isRelayed, error, alarm } = refusal;
   if (alarm !== undefined) {
     metrics.upstreamAlarms.inc({ vendor, reason: alarm });
-    log.error({ vendor, status, alarm }, "a vendor refuses the gateway itself: act on its account");
+    log.error(
+      { vendor, status, alarm },
+      "a vendor refuses the operator's account: check its credential, balance and model name",
+    );
   }
   const message = isRelayed ? textMember(errorMember(body) ?? {}, "message") : "";
   return message === "" ? error : new GatewayError(ErrorCode.INVALID_REQUEST, message, { status });

@@ -15,7 +15,10 @@ import { createTaskStore } from "../store.ts";
 export function createTaskReading({ taskPool }: Database): Service {
   const reads = createTaskReads({ store: createTaskStore(taskPool) });
   const refuse = (): never => {
-    throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, "This needs a running gateway");
+    throw new GatewayError(
+      ErrorCode.SERVICE_UNAVAILABLE,
+      "This RPC needs a running gateway: start one",
+    );
   };
   return serve(TaskService, {
     ...reads,

@@ -131,7 +131,7 @@ function setTaskHeaders(header: Headers, task: TaskSummary, nowMs: number): void
 function tooManyWatches(): GatewayError {
   return new GatewayError(
     ErrorCode.QUEUE_FULL,
-    "Too many polls and watches of this account wait already: end some, or poll without waiting",
+    "This account has too many waiting polls and watches: end some, or poll without waiting",
   );
 }
 

@@ -37,7 +37,7 @@ const image: ParamsForm = {
     ...prompts,
     imageUrls: files("Images to start from", 16),
     maskUrl: file("Mask: the part of the first image to change"),
-    strength: number("How far to depart from the image", 0, 1),
+    strength: number("How strongly to change the image", 0, 1),
     ...shape,
     resolution: formed("Resolution, such as 1k, 2k, 4k", "^(?:\\d+(?:\\.\\d+)?[kK]|\\d{3,4}p)$"),
     n: whole("Number of images; default 1", 1, 10),
@@ -123,7 +123,7 @@ function textForm(maxOutputTokens: number): ParamsForm {
       imageUrls: files("Images that the prompt refers to", 16),
       maxTokens: whole("Maximum output tokens", 1, Math.max(1, maxOutputTokens)),
       temperature: number("Sampling temperature: higher values give more varied replies", 0, 2),
-      topP: number("The share of likely words to choose from", 0, 1),
+      topP: number("Nucleus sampling: the share of likely tokens to choose from", 0, 1),
       stop: {
         description: "Where to stop",
         anyOf: [

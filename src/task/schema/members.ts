@@ -59,7 +59,7 @@ export function files(description: string, maxItems: number): JsonObject {
 
 /** Members of several task types. */
 export const common: Members = {
-  seed: whole("Makes results repeatable, where the vendor can", -1, 2 ** 53 - 1),
+  seed: whole("Makes results repeatable, if the vendor supports it", -1, 2 ** 53 - 1),
   watermark: flag("Whether the vendor marks the result visibly"),
   promptExtend: flag("Whether the vendor may rewrite the prompt"),
 };
@@ -94,7 +94,7 @@ export function paramsSchema({
       ...(!hasNoExtra && {
         extra: {
           type: "object",
-          description: "Further parameters in the vendor's own words, passed on as they are",
+          description: "Further parameters by the vendor's names, passed on unchanged",
           propertyNames: { not: { enum: [...new Set(names)] } },
           maxProperties: 64,
         },

@@ -129,7 +129,7 @@ function exampleOf(schema: JsonObject, usual: JsonObject): JsonObject {
 }
 
 function notATask({ key }: ModelConfig): GatewayError {
-  const text = `modelKey: \`${key}\` does not run tasks; choose another one of those that GET /api/ai/models lists`;
+  const text = `modelKey: \`${key}\` does not run tasks; choose a model from GET /api/ai/models`;
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "modelKey" });
 }
 
@@ -246,7 +246,7 @@ const ruleTexts: Readonly<Record<string, (error: ErrorObject) => string>> = {
     `must be one of ${(params["allowedValues"] as readonly JsonValue[]).map(String).join(", ")}`,
   format: () => "must be an https address with a public host, or a data: address in base64",
   pattern: ({ params }) => `must match ${String(params["pattern"])}`,
-  not: () => "must not contain a parameter that has a member of its own: send it there",
+  not: () => "must not contain a parameter that has a separate member: send it in that member",
 };
 
 function ruleText(error: ErrorObject): string {

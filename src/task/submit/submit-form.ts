@@ -72,7 +72,7 @@ export function checkIdempotencyKey(key: string | null): string | null {
   if (key === null || visible.test(key)) return key;
   throw invalidParam(
     idempotencyHeader,
-    `must be 1 to 255 visible ASCII characters without spaces, in one header; callbackId in the body takes any text`,
+    `must be 1 to 255 visible ASCII characters without spaces, in one header; callbackId in the body accepts any text`,
   );
 }
 

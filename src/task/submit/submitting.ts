@@ -21,7 +21,7 @@ import type { WorkerVendor } from "../work/worker-options.ts";
 export type Finalize = (work: Work, outcome: TaskOutcome) => Promise<void>;
 
 const lostMessage =
-  "the vendor did not answer the submit, and a second submit could create the task twice; nothing was charged: submit a new task if you still want the result";
+  "the vendor did not answer the submit, and a second submit could create the task twice; nothing was charged: submit a new task if you still need the result";
 
 /** The steps of `submitting` and `submit_unknown`. */
 export class SubmitSteps {
@@ -61,7 +61,7 @@ export class SubmitSteps {
     const { task, lastSignal } = work;
     const vendor = this.#work.vendorOf(task);
     if (vendor === undefined)
-      return this.#refuse(work, temporaryRefusal(`vendor ${task.vendor} is gone`));
+      return this.#refuse(work, temporaryRefusal(`vendor ${task.vendor} is no longer configured`));
     // A vendor without a cancel request ends a task when its connection closes.
     const endsHere = vendor.tasks.canCancel && vendor.tasks.cancel === undefined;
     const cancelled = endsHere ? work.lease.cancelled : undefined;

@@ -80,7 +80,7 @@ const failures: Readonly<Record<VendorFault, AttemptFailure>> = {
 };
 
 function whatOf(fault: VendorFault): string {
-  return `tasks: refuses the gateway's own ${fault}`;
+  return `tasks: refuses the operator's ${fault}`;
 }
 
 function placeOf({ vendor, vendor_model: model, credential }: PlacedTask): JobPlace {

@@ -184,6 +184,6 @@ function valuesOf(
 function overloaded(): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_OVERLOADED,
-    "The vendor has as many jobs as it may have at once; retry after the time in the retry-after header",
+    "The vendor's maximum number of concurrent jobs is reached; retry after the time in the retry-after header",
   );
 }

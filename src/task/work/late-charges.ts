@@ -63,7 +63,7 @@ export class LateChargeSteps {
     const fault = error instanceof VendorReplyError ? error.fault : undefined;
     if (fault !== undefined) this.#vendorHealth.onPollRefused(task, fault);
     if (task.poll_count % warnEvery !== 0) return;
-    this.#work.warn("a vendor does not say what it took for a task", {
+    this.#work.warn("vendor did not report the cost of a task", {
       taskId,
       vendor,
       err: error,
@@ -92,7 +92,7 @@ export class LateChargeSteps {
 
   async #giveUp(work: Work): Promise<void> {
     const { id: taskId, vendor, attempt_token: attemptToken } = work.task;
-    this.#work.warn("what a vendor took for a task is not known: compare with its invoice", {
+    this.#work.warn("the vendor's cost of a task is unknown: compare with its invoice", {
       taskId,
       vendor,
       attemptToken,

@@ -330,7 +330,7 @@ export class TaskWork {
   async recordLate(task: TaskRow, news: string, late: LateResult = {}): Promise<void> {
     const { vendorTaskId = task.vendor_task_id, outcome } = late;
     await this.recordEvent(task, "late", { news, vendor: task.vendor, vendorTaskId });
-    this.warn("a vendor's result came after its task had ended", {
+    this.warn("a vendor's result arrived after its task had ended", {
       taskId: task.id,
       news,
       vendor: task.vendor,

@@ -240,7 +240,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     await page.getByRole("spinbutton", { name: "Max tokens" }).fill("2");
     await message().fill("Hello");
     await message().press("Enter");
-    await page.getByText("cut off at the max tokens").waitFor();
+    await page.getByText("reached the maximum of output tokens").waitFor();
     await page.getByRole("spinbutton", { name: "Max tokens" }).fill("");
     await page.route("**/v1/chat/completions", (route) => route.abort(), { times: 1 });
     await message().fill("More");

@@ -67,7 +67,7 @@ describe.runIf(browser !== undefined)("rate limits", () => {
       };
       const view = await rig.open({ theme: "light", language, width: 360 });
       await view.goto(`${rig.url}/console/accounts/${rig.accountId}`);
-      const field = view.getByLabel(/^(Longest wait for room, in seconds|最长排队时间（秒）)/);
+      const field = view.getByLabel(/^(Longest wait for capacity, in seconds|最长排队时间（秒）)/);
       const save = view.getByRole("button", { name: /^(Save|保存)$/ });
       await field.fill("31");
       await view.getByText(/^(Enter a number from 0 to 30|请输入 0 至 30 之间的数字)/).waitFor();

@@ -80,12 +80,16 @@ describe("the master key of a database (R-MON-14)", () => {
     });
     const { code, err, out } = await process.ended;
     expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toMatch(/^uas: This is not the master key[^\n]*uas master-key rotate[^\n]*\n$/);
+    expect(err).toMatch(
+      /^uas: The secrets of this database are encrypted with another master key[^\n]*uas master-key rotate[^\n]*\n$/,
+    );
   });
 
   it("a command with another master key is refused before it creates a secret", async () => {
     const { accountId } = await prepare();
-    await expect(secretOf(second, accountId)).rejects.toThrow("This is not the master key");
+    await expect(secretOf(second, accountId)).rejects.toThrow(
+      "The secrets of this database are encrypted with another master key",
+    );
   });
 
   it("a deliberate change keeps secrets, and ends the former key", async () => {
@@ -93,7 +97,9 @@ describe("the master key of a database (R-MON-14)", () => {
     const rotated = await rotateMasterKey({ settings: settingsOf(second), previous: first });
     expect(rotated).toMatchObject({ dataKeys: 1, webhookSecrets: 1 });
     expect(await secretOf(second, accountId)).toBe(secret);
-    await expect(secretOf(first, accountId)).rejects.toThrow("This is not the master key");
+    await expect(secretOf(first, accountId)).rejects.toThrow(
+      "The secrets of this database are encrypted with another master key",
+    );
   });
 
   it("a change is refused while a gateway runs", async () => {
@@ -109,7 +115,9 @@ describe("the master key of a database (R-MON-14)", () => {
   it("a wrong former key changes nothing", async () => {
     const { accountId, secret } = await prepare();
     const rotating = rotateMasterKey({ settings: settingsOf(second), previous: third });
-    await expect(rotating).rejects.toThrow("The previous key is not the one");
+    await expect(rotating).rejects.toThrow(
+      "The secrets of this database are not encrypted with the given previous key",
+    );
     expect(await secretOf(first, accountId)).toBe(secret);
   });
 

@@ -101,7 +101,7 @@ describe("an empty folder", () => {
       await taken.release();
       expect(code).toBe(1);
       expect(err).toBe(
-        `uas: cannot listen on ${taken.address}: the port is taken by another program; set ${variable}=HOST:PORT\n`,
+        `uas: cannot listen on ${taken.address}: another program uses the port; set ${variable}=HOST:PORT\n`,
       );
       await expectNothingLeft();
     },

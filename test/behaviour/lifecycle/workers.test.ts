@@ -334,7 +334,7 @@ describe("a supervisor", () => {
       await new Promise((resolve) => server.close(resolve));
       place.close();
       expect(code).toBe(1);
-      const reason = "the port is taken by another program";
+      const reason = "another program uses the port";
       expect(err).toBe(`uas: cannot listen on ${address}: ${reason}; set ${variable}=HOST:PORT\n`);
     },
   );

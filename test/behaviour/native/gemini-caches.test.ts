@@ -450,7 +450,9 @@ test("a cache that the vendor has dropped is 404 in every request, and raises no
     expect(reply.status).toBe(404);
     expect(await reply.text()).toContain("not_found");
   }
-  expect(gateway.log.filter((line) => line.includes("a vendor refuses the gateway"))).toEqual([]);
+  expect(
+    gateway.log.filter((line) => line.includes("a vendor refuses the operator's account")),
+  ).toEqual([]);
   expect((await ask("cachedContents", { body: request })).status).toBe(200);
 });
 
@@ -495,7 +497,7 @@ test("objects of two credentials in one request are refused with a list of what 
       const response = await ask(path, { body });
       const { error } = (await response.json()) as { error: { message: string; status: string } };
       expect([path, response.status, error.status]).toEqual([path, 400, "INVALID_ARGUMENT"]);
-      const groups = /apart: (.*)\. Use them/.exec(error.message)?.[1]?.split("; ") ?? [];
+      const groups = /separately: (.*)\. Use them/.exec(error.message)?.[1]?.split("; ") ?? [];
       expect(groups.map((group) => group.replaceAll('"', "").split(" and ").toSorted())).toEqual(
         expect.arrayContaining([[one, alike].toSorted(), [other]]),
       );

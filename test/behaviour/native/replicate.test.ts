@@ -322,7 +322,7 @@ test("R-AUTH-7: whoever follows a link sends at most 64 KiB with it, announced o
   for (const { status, body: text } of [announced, chunked]) {
     expect([status, text.toString()]).toEqual([
       413,
-      expect.stringContaining("Without a key or a session"),
+      expect.stringContaining("A message without a key or a session"),
     ]);
   }
   const short = await send(url, { method: "GET", headers, body: body.subarray(1) });

@@ -130,7 +130,7 @@ it("nobody sends large messages without a key, announced or in chunks", async ()
     { "transfer-encoding": "chunked" },
   ]) {
     const reply = await send(url, { headers: { ...type, ...form }, body: framed });
-    expect(reply.body.toString()).toContain("Without a key or a session");
+    expect(reply.body.toString()).toContain("A message without a key or a session");
   }
 });
 
@@ -198,7 +198,7 @@ it("nobody sends a large message on a stream without a key", async () => {
   stream.write(Buffer.alloc(anonymousMessageBytesMax + 1));
   const [trailers] = (await once(stream, "trailers")) as [Record<string, string>];
   expect(decodeURIComponent(trailers["grpc-message"] ?? "")).toContain(
-    "Without a key or a session",
+    "A message without a key or a session",
   );
 });
 

@@ -213,7 +213,7 @@ describe("what the operator is told of tasks", () => {
       model: "acme/picture",
       alarm: "money",
     });
-    expect(await vendorFailure()).toBe("tasks: refuses the gateway's own money");
+    expect(await vendorFailure()).toBe("tasks: refuses the operator's money");
     // The vendor is asked again after a pause; it takes the task, and all others from then on.
     await expect.poll(() => replicate.webhooks).toHaveLength(1);
     replicate.fate = done;

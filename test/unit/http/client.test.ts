@@ -101,7 +101,7 @@ describe("compressed replies", () => {
   });
 
   it.each([
-    ["one that unpacks to too much", "gzip", gzipSync(zeros), /unpacks to over/],
+    ["one that unpacks to too much", "gzip", gzipSync(zeros), /decompresses to over/],
     ["a cut one", "gzip", gzipSync(text).subarray(0, 200), /broken/],
     ["a cut one of zstd", "zstd", zstdCompressSync(text).subarray(0, 30), /broken/],
     ["one that is none", "gzip", Buffer.from(text), /broken/],
@@ -153,7 +153,7 @@ describe("limits of time", () => {
     };
     await expect(read()).rejects.toMatchObject({
       kind: "timeout",
-      message: "only white space or comments came",
+      message: "the reply had only white space or comments for too long",
     });
   });
 

@@ -85,7 +85,7 @@ test("a database that is away costs a warning, not the process", async () => {
   await lastUse.close();
   expect(warned).toEqual([
     {
-      message: "when keys were last used could not be written",
+      message: "the last use of keys could not be recorded",
       keys: 1,
       reason: "gone",
     },

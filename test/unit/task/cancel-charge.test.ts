@@ -180,7 +180,7 @@ test.each<[TaskState, number, string]>([
   await tasks.pool.query(`update task set state = $2, ${set} where id = $1`, [id, state]);
   const before = await tasks.row(id);
   const asking = cancel(id, accountId);
-  if (state === "finalizing") await expect(asking).rejects.toThrow(/cannot be cancelled/);
+  if (state === "finalizing") await expect(asking).rejects.toThrow(/can no longer be cancelled/);
   else expect(await asking).toMatchObject({ state, cost: String(cost) });
   expect(await tasks.row(id)).toEqual(before);
   expect(await tasks.balance(accountId)).toEqual({ available: 700n, held: 300n });

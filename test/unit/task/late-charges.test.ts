@@ -106,7 +106,7 @@ describe("R-TSK-6: a task that ran out of time while its vendor went on", () => 
       warn: (message) => void told.push(message),
     });
     await settled(id);
-    expect(told).toContain("what a vendor took for a task is not known: compare with its invoice");
+    expect(told).toContain("the vendor's cost of a task is unknown: compare with its invoice");
     expect(await booked(id)).toEqual(nothing);
   });
 

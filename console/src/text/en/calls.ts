@@ -308,7 +308,7 @@ export const webhooks = {
     "Delivered",
     "Redirect: redirects are not followed",
     "Rejected by the endpoint",
-    "Gone: the endpoint wants no more webhooks",
+    "Gone: the endpoint accepts no more webhooks",
     "Endpoint error",
     "Blocked: not a public address",
     "DNS lookup failed",

@@ -99,9 +99,9 @@ export const vendors = {
   failedCall: "Open the last failed call",
   ignoresLimits: "Ignores output limits",
   ignoredLimit: (limit: string, output: string) =>
-    `${output} output tokens where ${limit} were allowed; calls now hold for the model's maximum`,
+    `${output} output tokens instead of at most ${limit}; calls now hold for the model's maximum`,
   clearMark: "Clear",
-  clearMarkHint: "The model honours limits now: calls hold for their own limit again",
+  clearMarkHint: "The model keeps limits now: calls hold for their requested limit again",
   routes: "Routes and credentials",
   route: "Route or credential",
   breaker: "Circuit breaker",
@@ -145,7 +145,7 @@ const place = (path: string): string => (path === "" ? "The schema" : `“${path
 
 export const playground = {
   title: "Playground",
-  hint: "Try any model. Runs are charged and logged like every call, with an API key of their own.",
+  hint: "Try any model. Runs are charged and logged like every call, with a separate API key.",
   keyName: "Playground",
   message: "Message",
   send: "Send",
@@ -157,7 +157,7 @@ export const playground = {
   chatEmpty: "Write a message. Enter sends it, Shift+Enter starts a new line.",
   silent: "The model's reply is empty.",
   finishes: {
-    length: "The reply was cut off at the max tokens. Raise the limit in the settings.",
+    length: "The reply reached the maximum of output tokens. Raise the limit in the settings.",
     content_filter: "The vendor's content filter ended the reply.",
   } as Readonly<Record<string, string>>,
   settings: "Settings",

@@ -79,7 +79,7 @@ export const finance = {
   notes: {
     revenue: "Charged for calls",
     vendorCost: "At the costs of the routes",
-    attempts: "Upper bound, where another route answered",
+    attempts: "Upper bound, for calls that another route answered",
     loss: "Charges that balances did not cover",
     margin: (percent: string) => `${percent} of the revenue`,
   },
@@ -165,7 +165,7 @@ export const rates = {
   hint: "A call above a limit is refused with 429 and the time to wait. Empty: the default of this installation.",
   kinds: { rpm: "Requests/min", tpm: "Tokens/min", concurrency: "Calls at once" },
   wrong: "Enter a whole number from 1 to 2147483647.",
-  wait: "Longest wait for room, in seconds",
+  wait: "Longest wait for capacity, in seconds",
   waitHint:
     "Calls above a limit wait in a queue for at most this long (up to 30 seconds) before they are refused with 429. 0: no wait. Empty: the default of this installation.",
   waitWrong: "Enter a number from 0 to 30, such as 5 or 0.5.",

@@ -137,7 +137,7 @@ test("the server of an owner that was killed is replaced by that of the next own
 });
 
 const refused =
-  /^Error: The data folder .* is in use by process \d+ on host \S+ since 20\S+Z: stop that gateway, or give this one a UAS_DATA_DIR of its own; gateways share a database by DATABASE_URL\.$/;
+  /^Error: The data folder .* is in use by process \d+ on host \S+ since 20\S+Z: stop that gateway, or set another UAS_DATA_DIR for this one; gateways share a database with DATABASE_URL\.$/;
 
 test("R-MON-14: a data folder has one owner: a second process is refused with who owns it", async () => {
   const first = await startElsewhere();
