@@ -32,7 +32,7 @@ export interface Edges {
 /** Options of the internal listener, without its address. */
 type InternalOptions = Omit<Parameters<typeof openInternalListener>[0], "address">;
 
-/** Options of the listeners. */
+/** The handlers of the listeners. */
 interface Served {
   readonly facade: FastifyInstance;
   readonly internal: InternalOptions;

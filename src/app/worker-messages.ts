@@ -43,7 +43,7 @@ export type FromWorker =
   | { readonly kind: "listening"; readonly urls: ListenUrls }
   /** The start failed; `reason` is one line. The worker exits by itself. */
   | { readonly kind: "failed"; readonly reason: string }
-  /** Answers `readOwn`; with id 0 without being asked, before the worker exits. */
+  /** Answers `readOwn`; with id 0 it is sent unrequested, before the worker exits. */
   | { readonly kind: "own"; readonly id: number; readonly metrics: readonly MetricSnapshot[] }
   /** Requests the metrics of all workers. */
   | { readonly kind: "readAll"; readonly id: number };

@@ -344,7 +344,7 @@ export const taskQueueMs = day;
 export const taskHoldTtlMs = 3 * taskQueueMs;
 /** Maximum number of waiting polls and watches per account and process. */
 export const parkedPollsMax = 100;
-/** Default deadline of a task since its vendor was first asked. */
+/** Default deadline of a task, from the first submit to its vendor. */
 export const taskRunMs = 30 * minute;
 /**
  * Maximum time a vendor may take to answer a task, if its own timeouts are shorter: some vendors
@@ -441,7 +441,7 @@ export const resultExpireMs = 10 * minute;
 export const nativeWaitMs = 75 * second;
 /**
  * Maximum time the head of a vendor's stream waits for the first event, which may report a problem
- * with the operator's account. Such an event comes at once.
+ * with the operator's account. Such an event arrives at once.
  */
 export const nativeFaultWaitMs = second;
 /** Maximum age of a job's reported state: all customers share one rate limit of their vendor. */

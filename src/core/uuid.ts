@@ -17,9 +17,8 @@ export function isUuid(text: string): boolean {
  * creation. Node's UUIDv7 values are in random order within a millisecond, and a fast machine makes
  * several.
  *
- * After the timestamp come 12 counter bits and 62 random bits. Every request makes two ids, so
- * their common part is written once: the stamp each millisecond, random digits for many ids at a
- * time.
+ * 12 counter bits and 62 random bits follow the timestamp. Every request makes two ids, so their
+ * common part is written once: the stamp each millisecond, random digits for many ids at a time.
  *
  * @param clock milliseconds since 1970. Default `Date.now`
  */

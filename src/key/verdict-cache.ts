@@ -15,7 +15,7 @@ interface CachedResult<T> {
   readonly weight: number;
 }
 
-/** All maps hold the same entries, so that every entry can be forgotten. */
+/** All maps hold the same entries, so that every entry can be removed. */
 interface Generation<T> {
   readonly byDigest: Map<string, CachedResult<T>>;
   readonly digestByKeyId: Map<string, string>;

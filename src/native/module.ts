@@ -82,8 +82,8 @@ export interface NativeRoom {
   readonly jobs: NativeJobs;
   serve(parts: NativeRoomParts): { readonly handlers: NativeHandlers; readonly service: Service };
   /**
-   * Sets the address at which files are served: the gateway's address if the settings have no
-   * public one. Returns its argument.
+   * Sets the gateway's address, which is public if the settings have no other. Returns its
+   * argument.
    */
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;
 }

@@ -84,8 +84,8 @@ abstract class NativeStream implements ReplyStream<Buffer> {
 }
 
 /**
- * Server-sent events: only complete ones are passed on, so that a keep-alive comment can stand
- * between them.
+ * Server-sent events: only complete ones are passed on, so that a keep-alive comment can be
+ * inserted between them.
  */
 export class NativeEvents extends NativeStream {
   unread: Buffer | undefined;
@@ -146,7 +146,7 @@ export class NativeEvents extends NativeStream {
     this.#onSplitData(dataLinesOf(rest.toString()).join("\n"));
   }
 
-  /** Reads data that stands on several lines, as clients do: joined. */
+  /** Reads data on several lines, as clients do: joined. */
   #onSplitData(data: string): void {
     if (data === "") return;
     const bytes = Buffer.from(data);

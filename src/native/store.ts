@@ -80,7 +80,7 @@ const sql = {
 export interface ObjectOwner {
   readonly vendor: string;
   readonly accountId: string;
-  /** The name of the vendor's credential that made it; empty: its only or first one. */
+  /** The name of the vendor's credential that created it; empty for the only or first one. */
   readonly credential: string;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Finds the configured model of a version if a client names the version alone: Replicate's clients
  * send only the hash of `owner/name:hash`. The configuration has the model's name, so the vendor is
- * asked whether the model has such a version.
+ * queried for the version of that model.
  */
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { ModelConfig } from "../config/config.ts";

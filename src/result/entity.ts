@@ -22,7 +22,7 @@ export const ResultBlobEntity = defineEntity({
   ],
 });
 
-/** A token of an address, and the bytes that it leads to: none once it has expired. */
+/** A token of an address, and its bytes; null once it has expired. */
 export const ResultFileEntity = defineEntity({
   name: "ResultFileEntity",
   tableName: "result_file",

@@ -31,7 +31,7 @@ export interface OpenResultsOptions {
 export interface Results extends ResultFiles {
   readonly jobs: ResultJobs;
   /**
-   * Sets the address at which files are served: the gateway's address if the settings have no
+   * Sets the gateway's address, at which files are served if the settings have no
    * public one. Returns its argument.
    */
   servedAt<Urls extends { readonly publicUrl: string }>(urls: Urls): Urls;

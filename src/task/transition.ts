@@ -245,8 +245,8 @@ export function isReschedule(
 /**
  * Reschedules a task that has not changed since its last poll: the most frequent transition, every
  * few seconds for each of ten thousand tasks. A prepared statement without a result row; the
- * general statement is built anew each time and returns forty columns. Rows and statements,
- * including those of claims, were two fifths of the allocations of a process with many tasks.
+ * general statement is built each time and returns forty columns. Rows and statements, including
+ * those of claims, were two fifths of the allocations of a process with many tasks.
  */
 const rescheduleStatement = {
   name: "task_reschedule",

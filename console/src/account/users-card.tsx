@@ -225,7 +225,8 @@ function AddUserDialog({ accountId, onClose }: { accountId: string; onClose: () 
 const users = createClient(UserService, transport);
 
 /**
- * Creates a sign-in link when asked to, because a new link ends the one before, and shows it once.
+ * Creates a sign-in link on a click, because a new link invalidates the one before, and shows it
+ * once.
  */
 function LinkDialog({ user, onClose }: { user: User; onClose: () => void }) {
   const { accounts: text } = useText();

@@ -228,7 +228,7 @@ function LedgerFilters({
   );
 }
 
-/** The kinds of entries behind each choice. */
+/** The kinds of entries for each choice. */
 const kindsOf: Readonly<Record<NonNullable<LedgerSearch["kind"]>, readonly LedgerKind[]>> = {
   moved: [
     LedgerKind.TOP_UP,

@@ -47,7 +47,7 @@ export function isSignedOut(error: unknown): boolean {
 export interface ShownError {
   readonly text: string;
   readonly requestId: string;
-  /** The wrong field of the request. Empty: none. */
+  /** The wrong field of the request; empty if there is none. */
   readonly param: string;
   /** Seconds to wait before a retry; 0 if unknown. */
   readonly retryAfterSeconds: number;

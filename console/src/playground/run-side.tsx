@@ -15,7 +15,7 @@ import { CodeTabs } from "../ui/code.tsx";
 import { Amount } from "../ui/show.tsx";
 import { millis } from "../common/contract.ts";
 
-/** The column. Cards in `more` stand between the settings and the code. */
+/** The column. Cards in `more` are between the settings and the code. */
 export function RunSide({
   requestId,
   code,

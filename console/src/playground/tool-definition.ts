@@ -9,7 +9,7 @@ export interface ToolForm {
   readonly parameters: string;
 }
 
-/** The values for a new tool: an example, which is easier to change than to remember. */
+/** The values for a new tool: an example, which is easier to edit than an empty form. */
 export const newTool: ToolForm = {
   name: "",
   description: "",

@@ -26,7 +26,7 @@ export function ToolsCard({
   onChange: (tools: readonly FunctionTool[]) => void;
 }) {
   const { playground: text } = useText();
-  // The index of the tool that is edited; behind the last: a new one.
+  // The index of the tool that is edited; the index after the last for a new one.
   const [open, setOpen] = useState<number>();
   return (
     <Card>

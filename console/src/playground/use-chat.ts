@@ -8,7 +8,7 @@ import { usePlaygroundKey } from "./use-key.ts";
 /** A message, with data that is not sent back to the model. */
 export interface Turn {
   readonly message: Message;
-  /** The reasoning before the message. Empty: none. */
+  /** The reasoning before the message; empty if there is none. */
   readonly reasoning?: string;
 }
 

@@ -114,7 +114,7 @@ function MemberList({ title, members }: { title: string; members: readonly Membe
 /** An endpoint of the reference. */
 export interface Endpoint {
   readonly id: string;
-  /** The area of the contract, the heading that it stands under. */
+  /** The area of the contract, which is the heading of its section. */
   readonly area: string;
   readonly verb: string;
   readonly path: string;

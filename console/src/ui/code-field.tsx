@@ -107,8 +107,8 @@ function useCountdown({ resendDelay, expireTime }: SentCode): number {
 }
 
 /**
- * Sends a code for one action on one object when asked to, so that opening a dialog sends none, and
- * has its field.
+ * The field for a code for one action on one object. The code is sent on a click only, not when a
+ * dialog opens.
  */
 export function ActionCode({
   action,

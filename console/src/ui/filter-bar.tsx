@@ -10,8 +10,8 @@ import { Form } from "./form.tsx";
 import type { Choice } from "./menu.tsx";
 
 /**
- * The bar above a list. On narrow windows its fields stand two in a row, choices and searches
- * across both.
+ * The bar above a list. On narrow windows it has two fields per row; choices and searches use the
+ * full width.
  */
 export function FilterBar({
   label,
@@ -23,7 +23,7 @@ export function FilterBar({
   label: string;
   /** Clears all filters. Without it there is no button. */
   onClear?: (() => void) | undefined;
-  /** Whether the head of a card stands above it. */
+  /** Whether it follows the head of a card. */
   isBelowHead?: boolean;
   children: ReactNode;
 }) {

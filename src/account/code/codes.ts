@@ -139,7 +139,7 @@ interface NewestRow {
   readonly is_live: boolean;
   /** Whether it is for a browser or session of the number's owner. */
   readonly is_owner: boolean;
-  /** Wrong codes of strangers over the life of the number; null if they are not counted. */
+  /** Wrong codes of strangers over the life of the number; null if there were none. */
   readonly life_guesses: number | null;
   readonly guesses: number;
 }

@@ -170,7 +170,10 @@ export function createSessions(
   };
 }
 
-/** Ends the browser's earlier session, and the oldest session of a user with too many. */
+/**
+ * Opens a session. Ends the browser's earlier session, and the oldest sessions of a user with too
+ * many.
+ */
 async function openIn(
   em: EntityManager,
   session: Pick<SessionRow, "id" | "digest" | "userId" | "method">,

@@ -5,9 +5,9 @@
  *
  * The JavaScript wrapper of that package is not used, because it serves one process that ends in
  * order. Tried with 18.4.0-beta.17: after `kill -9` of its process, PostgreSQL kept running and the
- * next start failed without a reason. As root it needs a separate operating system user; ours runs
- * in a user namespace. It listens on a fixed TCP port with a password; ours uses a socket in a
- * folder that only its owner can enter.
+ * next start failed without a reason. As root it needs a separate operating system user; the
+ * gateway uses a user namespace. It listens on a fixed TCP port with a password; the gateway uses a
+ * socket in a folder that only its owner can enter.
  */
 import type { ChildProcess } from "node:child_process";
 import * as fs from "node:fs";

@@ -126,9 +126,9 @@ function answerTo(
 }
 
 /**
- * Whether a connection is of no use after this error. After a timeout, the next statement would
- * wait behind the one that the server may never answer. A server that refuses writes is not the
- * primary, and its address may lead to another one by now.
+ * Whether a connection is unusable after this error. After a timeout, the next statement would wait
+ * for the one that the server may never answer. A server that refuses writes is not the primary,
+ * and its address may now lead to another one.
  */
 function isUnusableAfter(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

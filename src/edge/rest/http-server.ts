@@ -55,8 +55,7 @@ export interface Upgrades {
  *
  * @param listener receives every valid HTTP request
  * @param upgrades takes over the connections of requests that become WebSockets
- * @param options `publicUrl` and `consoleUrl`: with https, replies tell browsers to use nothing
- * else
+ * @param options `publicUrl` and `consoleUrl`: with https, replies restrict browsers to https
  */
 export function createHttpServer(
   listener: RequestListener,

@@ -7,7 +7,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 /**
  * Checks whether a caller may call a method.
  *
- * @param nobody the error for anonymous callers. By default it says that the key is missing
+ * @param nobody the error for anonymous callers. By default the missing key
  * @throws GatewayError UNAUTHENTICATED or ACCESS_DENIED
  */
 export type CheckAccess = (method: DescMethod, caller: Caller, nobody?: () => GatewayError) => void;

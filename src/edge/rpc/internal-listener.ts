@@ -242,7 +242,8 @@ function refuseRpc(
 }
 
 /**
- * HTTP/2 has a stream for each request; over HTTP/1.1 nothing behind such a head can be trusted.
+ * HTTP/2 has a stream for each request; over HTTP/1.1 the bytes after such a head cannot be
+ * trusted.
  */
 function refuseHost(
   { httpVersionMajor }: IncomingMessage | Http2ServerRequest,

@@ -21,7 +21,7 @@ export interface SocketRequest {
   readonly isGenerated: boolean;
   /** Whether the response may be stored. If not, only this connection can continue it. */
   readonly isStored: boolean;
-  /** The response to continue. Empty: none. */
+  /** The response to continue; empty if there is none. */
   readonly previousId: string;
   /** The body as POST would have it, but for `stream`. */
   readonly body: Buffer;
@@ -82,7 +82,9 @@ function readString(bytes: Buffer, members: Members, name: string): string {
   throw invalid(name, `"${name}" must be a string`);
 }
 
-/** The items of a body's input as JSON, without the brackets of the list. Empty: none. */
+/**
+ * The items of a body's input as JSON, without the brackets of the list; empty if there are none.
+ */
 export function inputJson(body: Buffer): string {
   const members = pickMembers(readOutline(body), known);
   const text = textOf(body, members, "input") ?? "";

@@ -25,9 +25,12 @@ interface TurnOptions {
   readonly messages: Messages;
   readonly caller: KeyCaller;
   readonly requestId: string;
-  /** The stream that its messages name. Empty: none. */
+  /** The stream that its messages name; empty if it is unnamed. */
   readonly streamId: string;
-  /** The response that it continues within the connection, which the reply repeats. Empty: none. */
+  /**
+   * The response that it continues within the connection, which the reply repeats; empty if there
+   * is none.
+   */
   readonly previousId: string;
 }
 

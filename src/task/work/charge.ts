@@ -50,7 +50,7 @@ export interface Ended {
   readonly price?: PriceConfig | undefined;
   /** The vendor's charge to the operator, in nano-USD; undefined if it is unknown or zero. */
   readonly vendorCostNanos?: bigint | undefined;
-  /** The documented error code; empty: it was completed, or cancelled. */
+  /** The documented error code; empty if it was completed or cancelled. */
   readonly errorCode: string;
   readonly ending: CallEnding;
   readonly status: number;

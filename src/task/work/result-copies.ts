@@ -107,7 +107,7 @@ export class FinalizeSteps {
     }
   }
 
-  /** Whether the vendor can be asked for the result again. */
+  /** Whether the result can be requested from the vendor again. */
   #canAskVendor({ task }: Work): boolean {
     const tasks = this.#work.vendorOf(task)?.tasks;
     if (tasks === undefined) return false;
