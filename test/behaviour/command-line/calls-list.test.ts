@@ -8,7 +8,7 @@ import { ErrorCode } from "../../../gen/uas/error/v1/error_pb.ts";
 import { accountId, keyId } from "./sample.ts";
 import { runJson } from "./support.ts";
 
-it("calls list shows the calls that are asked for, over pages that have none", async () => {
+it("calls list shows the requested calls, over pages that have none", async () => {
   const asked: ListCallsRequest[] = [];
   const routes = (router: ConnectRouter): void => {
     router.service(AccountService, { getAccount: () => ({ account: { accountId } }) });

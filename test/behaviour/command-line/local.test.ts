@@ -12,7 +12,7 @@ const warning =
   "warning: uas.yaml:4:11 vendors.claude: this version cannot serve kind anthropic yet: routes to it are not used\n";
 
 describe("check: the configuration alone, no database", () => {
-  it("accepts a valid file and tells its warnings", async () => {
+  it("accepts a valid file and shows its warnings", async () => {
     const world = { files: { "uas.yaml": valid }, env: { LOCAL_KEY: "k" } };
     const ran = await run(["check"], world);
     expect(ran).toMatchObject({

@@ -27,7 +27,7 @@ describe("topup and adjust", () => {
     });
   };
 
-  it("tell a grant from a payment; what an account begins with is a grant", async () => {
+  it("distinguish a grant from a payment; the opening balance of an account is a grant", async () => {
     const line = ["topup", accountId, "1", "--reference", "r"];
     await run(line, { routes });
     await run([...line, "--promo"], { routes });

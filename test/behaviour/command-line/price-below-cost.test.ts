@@ -53,7 +53,7 @@ describe("uas check warns of a model whose price is below what a route costs", (
     ]);
   });
 
-  it("a loss is told once where the first price and the first cost are yet to come", async () => {
+  it("a loss is shown once if the first price and the first cost begin later", async () => {
     const dated = (output: string): string =>
       `[{ from: "2999-01-01", input: "1", output: "${output}" }]`;
     expect(await warnings(dated("2"), dated("1"))).toEqual([

@@ -123,7 +123,7 @@ describe("the table of providers", () => {
     expect([found("genai-prices"), found("models.dev")]).toEqual([genaiPrices, modelsDev]);
   });
 
-  it("takes a proxy for the company of its kind, and says so", () => {
+  it("takes a proxy for the company of its kind, with a notice", () => {
     expect(providerOf(vendor("openai", "https://proxy.example.com/v1"), "models.dev")).toEqual({
       id: "openai",
       assumption: "proxy.example.com charges what openai does, as its kind is openai",

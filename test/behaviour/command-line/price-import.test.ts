@@ -38,7 +38,7 @@ models:
 const files = { "uas.yaml": config };
 
 describe("price import from the list that comes with the gateway", () => {
-  it("tells new, changed and missing costs, and which entry of the list matched by which rule", async () => {
+  it("shows new, changed and missing costs, and which entry of the list matched by which rule", async () => {
     const { json, code } = await importJson(files);
     expect(code).toBe(1);
     expect(json.sources).toEqual([

@@ -59,7 +59,7 @@ it("usage is shown in the order of time, with the sums of all", async () => {
   expect(Math.round(ageMs / 86_400_000)).toBe(30);
 });
 
-it("usage takes a range, a bucket, a zone and what to tell apart", async () => {
+it("usage takes a range, a bucket, a zone and a grouping", async () => {
   const asked: GetUsageSeriesRequest[] = [];
   const options = ["--since", "2026-11-01", "--until", "2026-11-02T00:00:00+08:00"];
   const how = ["--bucket", "hour", "--group", "key", "--zone", "Asia/Shanghai"];

@@ -43,9 +43,9 @@ it("uas --version prints the version", async () => {
   expect(await run(["--version"])).toMatchObject({ code: 0, out: "1.2.3\n", err: "" });
 });
 
-describe("exit code 0: help that was asked for", () => {
+describe("exit code 0: requested help", () => {
   it.each([[["--help"]], [["help", "key"]], [["key", "create", "--help"]]])(
-    "help that was asked for ends with exit code 0: uas %j",
+    "requested help ends with exit code 0: uas %j",
     async (line) => {
       const ran = await run(line);
       expect(ran).toMatchObject({ code: 0, err: "", opened: [] });

@@ -156,7 +156,7 @@ describe("webhook", () => {
     expect((await run([...line, "yesterday"], { routes })).code).toBe(2);
   });
 
-  it("test sends the payload that is asked for and fails where it was not taken", async () => {
+  it("test sends the requested payload and fails if it was not delivered", async () => {
     const line = ["webhook", "test", "--account", accountId, "--url", "https://a.example/"];
     expect((await run([...line, "--status", "cancelled"], { routes })).code).toBe(0);
     expect(asked.splice(0)).toEqual([[WebhookStatus.CANCELLED, "https://a.example/"]]);
@@ -169,7 +169,7 @@ describe("webhook", () => {
     expect((await run(line, { routes: refused })).code).toBe(1);
   });
 
-  it("endpoints and enable tell the state", async () => {
+  it("endpoints and enable show the state", async () => {
     const { json } = await runJson(["webhook", "endpoints", "--account", accountId], { routes });
     expect(json).toMatchObject([
       { origin: "https://a.example", state: "dead", failures: 9, waiting: 2, failingSince: time },

@@ -90,7 +90,7 @@ describe.runIf(browser !== undefined)("the billing page", () => {
     await page.setViewportSize({ width: 1280, height: 900 });
   });
 
-  test("the alert of low balance is set, told once the balance is below it, and shown until it is not", async () => {
+  test("the alert of low balance is set, sent once the balance is below it, and shown until it is not", async () => {
     await page.goto(`${rig.url}/console/billing`);
     const field = page.getByRole("textbox", { name: "Low-balance alert in USD" });
     await field.fill("-3");
@@ -125,7 +125,7 @@ describe.runIf(browser !== undefined)("the billing page", () => {
     { theme: "light", language: "en" },
     { theme: "dark", language: "zh" },
   ] as const)(
-    "below the alert the pages are for everybody and fit 360 pixels: $theme, $language",
+    "below the alert the pages are accessible and fit 360 pixels: $theme, $language",
     { timeout: 120_000 },
     async (view) => {
       const seen = await rig.open(view);

@@ -59,13 +59,13 @@ describe("calls of other sites", () => {
     },
   );
 
-  it("calls of other sites are told from those of the own pages", async () => {
+  it("calls from other sites are distinguished from those of the console's pages", async () => {
     for (const own of [{ "sec-fetch-site": "same-origin" }, { origin: `http://${host}` }]) {
       expect((await ask({ cookie, ...own })).status).toBe(200);
     }
   });
 
-  it("calls of other sites may read what is for nobody but who asks", async () => {
+  it("other sites may read only what needs no credential", async () => {
     const query = "?encoding=json&message=%7B%7D";
     const url = `${gateway.url}/console/rpc${whoAmI}${query}`;
     expect((await send(url, { method: "GET", headers: { cookie } })).status).toBe(200);

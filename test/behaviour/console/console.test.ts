@@ -265,7 +265,7 @@ describe.runIf(browser !== undefined)("the console", () => {
     { theme: "light", language: "en" },
     { theme: "dark", language: "zh" },
   ] as const)(
-    "every page is for everybody and fits 360 pixels: $theme, $language",
+    "every page is accessible and fits 360 pixels: $theme, $language",
     { timeout: 180_000 },
     async (view) => {
       await rig.keep(page);

@@ -274,7 +274,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     { theme: "light", language: "en" },
     { theme: "dark", language: "zh" },
   ] as const)(
-    "an account's page is for everybody and fits 360 pixels: $theme, $language",
+    "an account's page is accessible and fits 360 pixels: $theme, $language",
     async (view) => {
       const seen = await rig.open(view);
       await seen.goto(`${rig.url}/console/accounts/${accountId}`);
@@ -288,7 +288,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     { theme: "light", language: "en" },
     { theme: "dark", language: "zh" },
   ] as const)(
-    "finances show what calls earned and lost, for everybody and in 360 pixels: $theme, $language",
+    "finances show what calls earned and lost, accessible and in 360 pixels: $theme, $language",
     async (view) => {
       const { secret } = await createClient(KeyService, rig.app.transport).createKey({
         accountId: rig.accountId,

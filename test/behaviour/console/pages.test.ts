@@ -76,7 +76,7 @@ test("browsers that ask for the icon unasked get that of the pages", async () =>
   expect(icon.body).toContain("<svg");
 });
 
-test("files with a hash in their name are kept for ever, and compressed for who can read it", async () => {
+test("files with a hash in their name are cached indefinitely, and compressed for clients that accept it", async () => {
   const [path = ""] = initialScripts();
   const url = `/console/${path}`;
   const plain = await app.inject({ url });

@@ -67,7 +67,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
 
   const wire = (curl: string) => wireOf(curl, { origin: rig.url, key: secret });
 
-  test("a tool with faults is not taken, and each fault is told", async () => {
+  test("a faulty tool is refused, and each fault is shown", async () => {
     await open("demo-chat");
     // By the keyboard alone.
     await button("Add tool").focus();
@@ -235,7 +235,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     expect(await pasted(curl, secret)).toContain("files, ");
   });
 
-  test("a reply that was cut off says so, and what did not get through is tried again", async () => {
+  test("a reply that was cut off is marked, and failed requests can be repeated", async () => {
     await button("Clear chat").click();
     await page.getByRole("spinbutton", { name: "Max tokens" }).fill("2");
     await message().fill("Hello");
@@ -267,7 +267,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     { theme: "light", language: "en", add: "Add tool", send: "Send" },
     { theme: "dark", language: "zh", add: "添加工具", send: "发送" },
   ] as const)(
-    "tools, images and results are for everybody and fit 360 pixels: $theme, $language",
+    "tools, images and results are accessible and fit 360 pixels: $theme, $language",
     { timeout: 120_000 },
     async ({ theme, language, add, send }) => {
       const seen = await rig.open({ theme, language });

@@ -49,7 +49,7 @@ describe.runIf(browser !== undefined)("an authenticator", () => {
     { theme: "light", language: "en" },
     { theme: "dark", language: "zh" },
   ] as const)(
-    "its dialog is for everybody and fits 360 pixels: $theme, $language",
+    "its dialog is accessible and fits 360 pixels: $theme, $language",
     { timeout: 60_000 },
     async (view) => {
       const seen = await rig.open(view);

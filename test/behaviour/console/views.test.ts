@@ -152,7 +152,7 @@ describe.runIf(browser !== undefined)("views of the console", () => {
   });
 
   test.each(["en", "zh"] as const)(
-    "nothing is too wide, and nothing bars anybody: %s",
+    "nothing is too wide, and nothing is inaccessible: %s",
     async (language) => {
       const narrow = await rig.open({ width: 360, language });
       for (const path of [

@@ -199,7 +199,7 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
     { theme: "light", language: "en" },
     { theme: "dark", language: "zh" },
   ] as const)(
-    "the pages with deliveries are for everybody and fit 360 pixels: $theme, $language",
+    "the pages with deliveries are accessible and fit 360 pixels: $theme, $language",
     { timeout: 60_000 },
     async (view) => {
       // A code replaces the cookie.

@@ -86,7 +86,7 @@ describe("paths", () => {
     expect(errorOf(reply)).toMatchObject({ code: "not_found", type: "invalid_request_error" });
   });
 
-  it("tells no key back in what it says of a path", async () => {
+  it("repeats no key in its message about a path", async () => {
     const reply = await fixture.send(`/v1/nothing?api-key=${fixture.customer.key}`, { body: good });
     expect(reply.body.toString()).not.toContain(fixture.customer.key);
   });

@@ -83,7 +83,7 @@ describe("a path of another API that is not served", () => {
     },
   );
 
-  it("a path of another API without a counterpart is told where its base is", async () => {
+  it("the error for a path of another API without a counterpart names the base of its paths", async () => {
     const reply = await fixture.send("/chat/completions", { body: "{}" });
     expect(errorOf(reply)["message"]).toContain("followed by /v1");
   });
@@ -166,7 +166,7 @@ describe("a body that is not UTF-8", () => {
   });
 });
 
-it("the model list tells type, endpoints, price, and since when a model is offered", async () => {
+it("the model list has type, endpoints, price, and the date since when a model is offered", async () => {
   const started = Math.floor(Date.now() / 1_000);
   const reply = await fixture.send("/v1/models/text", { method: "GET" });
   const model = json(reply);

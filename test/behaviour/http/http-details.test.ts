@@ -38,7 +38,7 @@ function open(): { socket: Socket; received: (pattern: RegExp) => Promise<string
 }
 
 describe("Expect: 100-continue", () => {
-  it("a body is asked for once nothing else refuses it", async () => {
+  it("a body is requested once all other checks have passed", async () => {
     const { socket, received } = open();
     const body = bodyOf();
     socket.write(head("expect: 100-continue", `content-length: ${body.length}`));
@@ -198,7 +198,7 @@ describe("a client that closes its sending side", () => {
   );
 });
 
-it("browsers are told to use https where the public URL does", async () => {
+it("browsers get Strict-Transport-Security if the public URL is https", async () => {
   for (const [where, method] of [
     ["/healthz", "GET"],
     ["/v1/nothing", "POST"],

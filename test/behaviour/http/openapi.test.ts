@@ -73,7 +73,7 @@ describe("the OpenAPI document", () => {
     });
   });
 
-  it("tells where replies are streamed, and the forms of models' lists", () => {
+  it("describes which replies are streamed, and the forms of models' lists", () => {
     const chat = document.paths["/v1/chat/completions"]?.["post"];
     expect(Object.keys(chat?.responses["200"]?.content ?? {})).toEqual([
       "application/json",

@@ -88,7 +88,7 @@ async function expectChargedOnce(
   expect(await served.audit()).toEqual([]);
 }
 
-describe("R-MON-2: streams that end while the database is away", () => {
+describe("R-MON-2: streams that end while the database is unreachable", () => {
   let gateway: ServedProcess;
   /** Lets streams begin, takes the database away, and lets them end whole. */
   async function endWithout(requestId: string): Promise<string> {
@@ -151,7 +151,7 @@ describe("R-MON-2: streams that end while the database is away", () => {
   });
 });
 
-describe("R-TSK-7: a text task and a background response whose vendor answers while the database is away", () => {
+describe("R-TSK-7: a text task and a background response whose vendor answers while the database is unreachable", () => {
   it("are completed with these answers when the database is back, and charged once", async () => {
     const gateway = await start();
     const { key, accountId } = await served.customer();

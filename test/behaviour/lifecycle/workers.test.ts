@@ -85,7 +85,7 @@ describe("two workers", () => {
     expect(gateway.err).toBe("");
   });
 
-  it("their metrics are one text, whichever of them is asked", async () => {
+  it("their metrics are one text, whichever of them serves it", async () => {
     const before = (await readMetrics(gateway)).get(answeredCalls) ?? 0;
     for (let request = 0; request < 6; request++) await call(gateway, customer.key);
     // A request is counted when its connection has closed: with the last one all four scrapes say
@@ -339,7 +339,7 @@ describe("a supervisor", () => {
     },
   );
 
-  it("there is no supervisor where one worker is asked for: one process serves, and its log names no worker", async () => {
+  it("one worker needs no supervisor: one process serves, and its log names no worker", async () => {
     const { key } = await served.customer();
     const gateway = await served.start({ UAS_WORKERS: "1" });
     const { requestId } = await call(gateway, key);

@@ -70,7 +70,7 @@ async function failureOf(style: Style, key: string, requestId = newRequestId()):
 describe.each(names)("%s", (style) => {
   const isMessages = style === "messages";
 
-  it("401: an expired key is told what an unknown one is (R-AUTH-2)", async () => {
+  it("401: an expired key gets the same answer as an unknown one (R-AUTH-2)", async () => {
     const { gateway } = fixture;
     const { accountId } = fixture.customer;
     const made = await gateway.keys.createKey({ accountId });
@@ -82,7 +82,7 @@ describe.each(names)("%s", (style) => {
     expect(expired.headers.get("x-should-retry")).toBe("false");
   });
 
-  it("402: a call that could exceed its key's limit is told the limit and what is left (R-MON-4)", async () => {
+  it("402: a call that could exceed its key's limit is answered with the limit and the rest (R-MON-4)", async () => {
     const { gateway } = fixture;
     const { accountId, ...customer } = await gateway.customer();
     const spendLimit = { currencyCode: "USD", amountNanos: 1_000n };
@@ -105,7 +105,7 @@ describe.each(names)("%s", (style) => {
     await styles[style](customer.key, {});
   });
 
-  it("402: a call that could exceed a budget is told the budget and when it resets", async () => {
+  it("402: a call that could exceed a budget is answered with the budget and its reset time", async () => {
     const { gateway } = fixture;
     const customer = await gateway.customer();
     const { accountId } = customer;

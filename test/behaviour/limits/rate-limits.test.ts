@@ -144,7 +144,7 @@ it.each([31, -1])("a wait of %s seconds is refused", async (seconds) => {
   await expect(updated).rejects.toThrow("limit_wait must be 0 to 30 seconds");
 });
 
-it("a request that alone is larger than the limit of tokens is told so", async () => {
+it("a request that alone exceeds the limit of tokens is refused with that reason", async () => {
   const { secret } = await limitedKey({ tpm: 10 });
   const reply = await fixture.chat(
     { ...ask, max_tokens: 50 },

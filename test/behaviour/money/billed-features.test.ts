@@ -221,7 +221,7 @@ function expectedNanos(door: Door, reported: Reported, limit: number): bigint {
 
 describe.each(Object.entries(doors))("%s", (_name, door) => {
   it.each([false, true])(
-    "the receipt equals the charge and Σ units × price, within what was asked, whatever a vendor reports (streamed: %s)",
+    "the receipt equals the charge and Σ units × price, within the request, whatever a vendor reports (streamed: %s)",
     async (stream) => {
       state.style = door.vendor;
       await fc.assert(
@@ -295,7 +295,7 @@ describe("a search of files", () => {
     expect(held).toBeLessThan(least + 100_000n);
   });
 
-  it("a search of any other store is refused before the vendor is asked, because it may belong to somebody else", async () => {
+  it("a search of any other store is refused before the vendor is called, because it may belong to another customer", async () => {
     const before = state.vendor?.requests.length;
     for (const [tool, param] of [
       [{ ...fileSearch, vector_store_ids: ["vs_theirs"] }, "tools[0].vector_store_ids"],
@@ -317,7 +317,7 @@ describe("a search of files", () => {
     expect(state.vendor?.requests.length).toBe(before);
   });
 
-  it("a search of files is refused where the model has no price for it, whoever's the store is", async () => {
+  it("a search of files is refused if the model has no price for it, for every store", async () => {
     const asked = { model: "responses", input: "Hi", tools: [{ type: "file_search" }] };
     const response = await ask("/v1/responses", asked);
     expect(response.status).toBe(400);
@@ -325,7 +325,7 @@ describe("a search of files", () => {
   });
 });
 
-it("a search that nobody asked for is not charged, and a vendor that searches more than it may is not paid by the customer", async () => {
+it("a search without a request is not charged, and a vendor that searches more than it may is not paid by the customer", async () => {
   state.style = "messages";
   state.reported = { ...noFeatures, searches: 1_000, runs: 50 };
   const plain = await served("/v1/messages", { model: "messages", max_tokens: 64, messages });
@@ -397,7 +397,7 @@ it.each([
   expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(param)]);
 });
 
-it("a typed caller's tool of the vendor is limited and charged like everybody's", async () => {
+it("a typed caller's tool of the vendor is limited and charged like in every style", async () => {
   state.style = "messages";
   state.reported = { ...noFeatures, searches: 9 };
   const requestId = newRequestId();

@@ -92,7 +92,7 @@ const wanted = { "x-uas-cost": "true" };
 describe.each(rows)("$caller at a vendor of $vendor, streamed: $stream", (row) => {
   const { caller, vendor, stream } = row;
 
-  it("tells the charge of the receipt, once, beside the usage", async () => {
+  it("shows the charge of the receipt, once, next to the usage", async () => {
     const { key } = await fixture.gateway.customer();
     const { id, reply, text } = await ask({ ...row, key, headers: wanted });
     const cost = await receiptOf(id);
@@ -105,7 +105,7 @@ describe.each(rows)("$caller at a vendor of $vendor, streamed: $stream", (row) =
     expect(fixture.upstream(vendor).last().headers).not.toHaveProperty("x-uas-cost");
   });
 
-  it.each([{}, { "x-uas-cost": "false" }])("tells nothing with the headers %o", async (headers) => {
+  it.each([{}, { "x-uas-cost": "false" }])("shows nothing with the headers %o", async (headers) => {
     const { key } = await fixture.gateway.customer();
     const { reply, text } = await ask({ ...row, key, headers });
     expect(costsIn(text)).toEqual([]);
@@ -131,18 +131,15 @@ it.each(callers)(
   },
 );
 
-it.each(callers)(
-  "a stream of %s that its balance ends tells what it was charged",
-  async (caller) => {
-    fixture.upstream(caller).script(endless(caller, "text"));
-    const { key } = await fixture.gateway.customer({ balanceNanos: 400_000n });
-    const { id, text } = await ask({ key, caller, vendor: caller, stream: true, headers: wanted });
-    expect(costsIn(text)).toEqual([await receiptOf(id)]);
-    expect((await fixture.gateway.call(id)).ending).toBe(CallEnding.OUT_OF_BALANCE);
-  },
-);
+it.each(callers)("a stream of %s that ends with its balance shows its charge", async (caller) => {
+  fixture.upstream(caller).script(endless(caller, "text"));
+  const { key } = await fixture.gateway.customer({ balanceNanos: 400_000n });
+  const { id, text } = await ask({ key, caller, vendor: caller, stream: true, headers: wanted });
+  expect(costsIn(text)).toEqual([await receiptOf(id)]);
+  expect((await fixture.gateway.call(id)).ending).toBe(CallEnding.OUT_OF_BALANCE);
+});
 
-it("a reply that costs more than its key may spend tells what is charged for it", async () => {
+it("a reply that costs more than its key may spend shows its charge", async () => {
   const { key } = await fixture.gateway.customer({ keyLimitNanos: 150_000n });
   fixture
     .upstream("chat")
@@ -154,7 +151,7 @@ it("a reply that costs more than its key may spend tells what is charged for it"
   expect(parseUsd(cost)).toBeLessThanOrEqual(150_000n);
 });
 
-it("a reply whose vendor reports no usage tells its estimated charge in the header", async () => {
+it("a reply whose vendor reports no usage shows its estimated charge in the header", async () => {
   const { key } = await fixture.gateway.customer();
   fixture.upstream("chat").script(answer({ usage: null }));
   const row = { caller: "chat", vendor: "chat", stream: false } as const;
@@ -163,7 +160,7 @@ it("a reply whose vendor reports no usage tells its estimated charge in the head
   expect(reply.headers["x-uas-cost"]).not.toBe("0");
 });
 
-it("a stream that its vendor ends without [DONE] tells its charge", async () => {
+it("a stream that its vendor ends without [DONE] shows its charge", async () => {
   const { key } = await fixture.gateway.customer();
   fixture.upstream("chat").script(answer({ done: false }));
   const row = { caller: "chat", vendor: "chat", stream: true } as const;

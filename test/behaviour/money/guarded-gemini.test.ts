@@ -105,7 +105,7 @@ describe.each(Object.keys(asks))("%s", (name) => {
   });
 
   it.each([open, "gs://shared-bucket/a file.png"])(
-    "an address that everybody can read is passed on: %s",
+    "a public address is passed on: %s",
     async (url) => {
       expect(await ask(url)).toEqual([200, expect.any(String)]);
       expect(gateway.vendor.requests[0]?.body.toString()).toContain(JSON.stringify(url));

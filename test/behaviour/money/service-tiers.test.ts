@@ -117,7 +117,7 @@ it.each([
   },
 );
 
-it("the dearest tier that a request may get is held", async () => {
+it("the most expensive tier that a request may get is held", async () => {
   const heldFor = async (asked: string | undefined) => {
     const { receipt } = await charged(asked, "default", false);
     return Number(receipt.holds[0]?.held?.amountNanos ?? 0n);

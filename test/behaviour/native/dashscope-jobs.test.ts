@@ -101,7 +101,7 @@ test("R-VND-2: a submit passes byte for byte, with its money held", async () => 
   expect(polled).toContain('"seed": 9007199254740993, "x": -0.10}\r\n');
 });
 
-test("R-TSK-9, pitfall 14: tasks end and are charged by what came although nobody polls", async () => {
+test("R-TSK-9, pitfall 14: tasks end and are charged by their results without polls of a client", async () => {
   const failed = { code: "InternalError.Timeout", message: "An internal timeout error" };
   const unwanted = { code: "DataInspectionFailed", message: "Output may be inappropriate" };
   const one = { url: `${gateway.vendor.origin}/files/1.png` };
@@ -145,7 +145,7 @@ test("an empty cancel stops a waiting task at once; a running one is refused in 
   expect(await refused.json()).toMatchObject({ code: "UnsupportedOperation" });
 });
 
-test("R-VND-3, pitfall 3: another account's task is 404, and so is one that nobody has", async () => {
+test("R-VND-3, pitfall 3: another account's task is 404, and so is an unknown one", async () => {
   const id = await submit(films, {}, { "x-request-id": "dsj-8" });
   gateway.vendor.clear();
   for (const [method, path, who] of [
@@ -188,7 +188,7 @@ test("a route that answers only as a task refuses a synchronous call", async () 
   expect(gateway.vendor.requests.filter(({ method }) => method === "POST")).toEqual([]);
 });
 
-test("R-ERR-7: a task is asked for in the vendor's own words, however the client writes them", async () => {
+test("R-ERR-7: errors of a task are in the vendor's words, in whatever spelling the client wrote it", async () => {
   for (const value of ["Enable", "ENABLE"]) {
     const response = await ask(films, {
       method: "POST",

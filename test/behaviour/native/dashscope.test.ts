@@ -149,7 +149,7 @@ test.each([
   ["audio_output", { content: "Hi" }, { modalities: ["text", "audio"] }],
   ["audio_output", { content: "Hi" }, { audio: { voice: "Cherry" } }],
 ])(
-  "what its replies do not report apart is refused before it is asked: %s",
+  "features that replies do not report separately are refused before the vendor is called: %s",
   async (word, said, parameters) => {
     for (const path of [text, pictures]) {
       const message = { role: "user", ...said };
@@ -229,7 +229,7 @@ test("R-ERR-3: the operator's own trouble in the first event of a stream is a 50
   }
 });
 
-test("R-ERR-4: what is about the request itself passes, a limit of speed is told in our words", async () => {
+test("R-ERR-4: errors about the request itself pass, a rate limit is reported in the gateway's words", async () => {
   gateway.dashscope.next = dashscopeError(400, "DataInspectionFailed", "Input data may be bad");
   const refused = await ask(text);
   expect(refused.status).toBe(400);
@@ -243,7 +243,7 @@ test("R-ERR-4: what is about the request itself passes, a limit of speed is told
 });
 
 test.each(["fileid://file-fe-1", " FileID://file-fe-1,fileid://file-fe-2"])(
-  "R-VND-3: files of the account at Alibaba are nobody's: %s",
+  "R-VND-3: files of the account at Alibaba belong to no customer: %s",
   async (content) => {
     const body = hi.replace('"Hi"', JSON.stringify(content).replace("/", "\\u002f"));
     expect(body).not.toBe(hi);

@@ -87,7 +87,7 @@ test("R-ID-4: a call with a key that was disabled is in the log of its account",
   expect(call).toMatchObject({ accountId, keyId, path, status: 401 });
 });
 
-test("R-ERR-7: a compressed body gets 415 in the vendor's form, and reaches nobody", async () => {
+test("R-ERR-7: a compressed body gets 415 in the vendor's form, and reaches no vendor", async () => {
   const headers = { "x-goog-api-key": customer.key, "content-encoding": "gzip" };
   const response = await fetch(gateway.url + path, { ...init, headers });
   expect(response.status).toBe(415);
@@ -104,7 +104,7 @@ test("R-AUTH-4: a key in the query stands in no log, and the answer in no cache"
   expect(gateway.log.join("")).not.toContain(customer.key);
 });
 
-test("R-VND-1, pitfall 5: what is not declared, or not plain, is 404 and reaches nobody", async () => {
+test("R-VND-1, pitfall 5: undeclared and unusual paths are 404 and reach no vendor", async () => {
   const paths = [
     "/gemini/",
     "/gemini/v1beta/models",

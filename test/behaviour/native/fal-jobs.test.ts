@@ -111,7 +111,7 @@ test("a job that speaks is charged the characters of its text, which its vendor 
   expect(await costOf(id)).toBe(16n * 20_000n);
 });
 
-test("R-TSK-9, pitfall 14: jobs end and are charged by what fal bills although nobody polls", async () => {
+test("R-TSK-9, pitfall 14: jobs end and are charged by fal's bill without polls of a client", async () => {
   const four = '{"prompt":"x","num_images":4}';
   await submit(flux, { "x-request-id": "falj-billed" }, four);
   gateway.fal.end(pictures(1, "2"));

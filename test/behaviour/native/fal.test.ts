@@ -167,7 +167,7 @@ test("pitfall 11: a stream that is cut breaks, and what came is charged", async 
   expect([call.ending, call.cost?.amountNanos]).toEqual([CallEnding.UPSTREAM_FAILED, 3_000_000n]);
 });
 
-test("R-ERR-5: where the vendor was asked and gave no answer, the client must not ask again", async () => {
+test("R-ERR-5: if the vendor was called and did not answer, the client must not retry", async () => {
   const type = { "content-type": "text/event-stream" };
   for (const [path, headers] of [
     [flux, { "content-length": "400" }],

@@ -257,7 +257,7 @@ test("R-VND-3: a cache belongs to its account: another one cannot read, list, us
 });
 
 test.each([[[null]], [["cachedContents/c1"]], [{}], [7], [true]])(
-  "a cache that is named by %j is a 400, which its vendor does not see and no alarm tells of",
+  "a cache named by %j is a 400, which its vendor does not see and which raises no alarm",
   async (cachedContent) => {
     vendor.requests.length = 0;
     const body = { contents, cachedContent };
@@ -375,7 +375,7 @@ test("a cache that costs more than the account has is deleted at the vendor, and
   expect(await (await ask("cachedContents", { who: poor })).json()).toEqual({ cachedContents: [] });
 });
 
-test("a call with a cache holds the tokens of the cache before the vendor is asked", async () => {
+test("a call with a cache holds the tokens of the cache before the vendor is called", async () => {
   const poor = await gateway.customer({ balanceNanos: 226_000_000n });
   const { name } = await make(request, poor);
   await settled(poor);

@@ -85,7 +85,7 @@ test("R-VND-2: generateContent passes byte for byte, is charged by its usage and
   expect(call.cost?.amountNanos).toBe(costOf(geminiUsage));
 });
 
-test("R-TXT-12: a complete reply has its cost in a header where it is asked for, and keeps its bytes", async () => {
+test("R-TXT-12: a complete reply has its cost in a header on request, and keeps its bytes", async () => {
   gateway.vendor.answer(() => ({ body: geminiReply }));
   const headers = { "x-uas-cost": "true", "x-request-id": "native-cost" };
   const response = await ask("/v1beta/models/gemini-x:generateContent", { headers });
@@ -209,13 +209,16 @@ test.each([
   ["audio_output", { generation_config: { response_modalities: ["audio"] } }],
   ["image_output", { generationConfig: { responseModalities: ["TEXT", "IMAGE"] } }],
   ["service_tier", { serviceTier: "priority" }],
-])("what Google bills beyond tokens is refused before it is asked: %s %j", async (word, more) => {
-  const response = await ask("/v1beta/models/gemini-x:generateContent", {
-    body: JSON.stringify({ contents: [{ parts: [{ text: "Hi" }] }], ...more }),
-  });
-  expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(word)]);
-  expect(gateway.vendor.requests).toEqual([]);
-});
+])(
+  "features that Google bills beyond tokens are refused before the vendor is called: %s %j",
+  async (word, more) => {
+    const response = await ask("/v1beta/models/gemini-x:generateContent", {
+      body: JSON.stringify({ contents: [{ parts: [{ text: "Hi" }] }], ...more }),
+    });
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(word)]);
+    expect(gateway.vendor.requests).toEqual([]);
+  },
+);
 
 test.each(["generateContent", "streamGenerateContent?alt=sse"])(
   "tools, audio and images that the model has a price for are charged by their own units, within the request: %s",
@@ -368,7 +371,7 @@ test("R-MDL-1: native calls reach only models of this vendor, of the key, and of
   expect(gateway.vendor.requests).toEqual([]);
 });
 
-test("402 before the vendor is asked", async () => {
+test("402 before the vendor is called", async () => {
   const poor = await gateway.customer({ balanceNanos: 0n });
   const response = await ask("/v1beta/models/gemini-x:generateContent", {
     headers: { "x-goog-api-key": poor.key },

@@ -84,7 +84,7 @@ test("a figure of tokens that no model has is 400 with the range, as in every st
 });
 
 describe.each(names)("/%s: R-ERR-4, a model that the vendor does not have", (name) => {
-  it("is 502 at a submit, and the operator is told", async () => {
+  it("is 502 at a submit, and the operator is notified", async () => {
     const lines = gateway.log.length;
     gateway.vendors[name].answer(() => ({ status: 404, body: '{"detail":"Not found"}' }));
     const { status, text } = await ask(films[name](`,"${lengthNames[name]}":5`));
@@ -177,7 +177,7 @@ describe.each(names)("/%s: R-MON-2, a tiny length that the model overlooks", (na
   });
 });
 
-test("/fal/run: the same, by what fal tells", async () => {
+test("/fal/run: the same, by fal's own figures", async () => {
   const { fal } = gateway.vendors;
   const cost = async (id: string, model: string, body: object) => {
     fal.answer(() => ({ body: JSON.stringify(body) }));

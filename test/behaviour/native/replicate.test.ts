@@ -82,7 +82,7 @@ test("R-VND-2: a job's answer passes, its addresses are ours, its money is held"
   expect(polled.status).toBe(200);
 });
 
-test("R-TSK-9, pitfall 14: a job ends and is charged although nobody polls", async () => {
+test("R-TSK-9, pitfall 14: a job ends and is charged without polls of a client", async () => {
   const { response } = await submit({ prompt: "a" }, { headers: { "x-request-id": "job-1" } });
   expect(response.headers.get("x-request-id")).toBe("job-1");
   finish("succeeded");
@@ -236,7 +236,7 @@ test("models are named by owner and name, by version, or by the gateway's name",
   expect(wrong.response.status).toBe(404);
 });
 
-test("a version is charged at the price of its model, and the vendor is asked about it once", async () => {
+test("a version is charged at the price of its model, and the vendor is queried about it once", async () => {
   const path = "/v1/predictions";
   const body = { version: fluxVersion };
   await submit({ prompt: "a" }, { path, body });
@@ -312,7 +312,7 @@ test("a link without a key ends with the key that it was made with, and with its
   }
 });
 
-test("R-AUTH-7: whoever follows a link sends at most 64 KiB with it, announced or in chunks", async () => {
+test("R-AUTH-7: a request through a link may send at most 64 KiB, announced or in chunks", async () => {
   const url = `${gateway.url}/replicate/_s/anything`;
   const head = `GET /replicate/_s/anything HTTP/1.1\r\nhost: x\r\n`;
   const announced = await sendBytes(url, `${head}content-length: 20971520\r\n\r\n`);

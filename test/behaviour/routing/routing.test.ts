@@ -188,7 +188,7 @@ describe("failover before the first content (R-RTE-2)", () => {
     },
   );
 
-  it("a route that is preferred is asked once more after a single 500", async () => {
+  it("a preferred route is tried once more after a single 500", async () => {
     let count = 0;
     a().answer = (request) => (count++ === 0 ? refuses(500) : completes)(request);
     const reply = await chat(ask("again"));
@@ -212,14 +212,14 @@ describe("failover before the first content (R-RTE-2)", () => {
       .toBe(route);
   });
 
-  it("a backup is asked although a refused credential and a failure have used all attempts but one", async () => {
+  it("a backup is tried although a refused credential and a failure have used all attempts but one", async () => {
     a().answer = (request) => refuses(request.key === "sk-l1" ? 401 : 503)(request);
     const reply = await chat(ask("last"));
     expect([reply.status, reply.headers["x-uas-route"]]).toEqual([200, "b/y"]);
     expect(a().requests.map(({ key }) => key)).toEqual(["sk-l1", "sk-l2"]);
   });
 
-  it("a dead vendor is asked five times, then by one probe for each cooldown", async () => {
+  it("a dead vendor gets five calls, then one probe for each cooldown", async () => {
     a().answer = ({ response }) => response.destroy();
     for (let at = 0; at < 20; at++) expect((await chat(ask("dead"))).status).toBe(200);
     // The first failure is repeated once.

@@ -173,7 +173,7 @@ describe("R-AUTH-6", () => {
 describe("R-AUTH-6: without UAS_OPERATOR_TOKEN", () => {
   const fixture = useGateway({ operatorToken: undefined });
 
-  it("operator RPCs are refused to everybody, keys work", async () => {
+  it("operator RPCs are refused to every key and session, keys work", async () => {
     const { gateway, customer } = fixture;
     for (const { name, method } of await findMethods()) {
       for (const url of [gateway.internalUrl, gateway.url]) {

@@ -24,7 +24,7 @@ describe.each<Protocol>(["grpc", "connect"])("by %s", (protocol) => {
     );
   const options = () => ({ headers: bearer(fixture.customer.key) });
 
-  it("CountTokens says whether it is an estimate, and tells the body of the dialect", async () => {
+  it("CountTokens reports whether it is an estimate, and the body of the dialect", async () => {
     const request = { dialect: Dialect.MESSAGES, body };
     const got = await inference((client) => client.countTokens(request, options()));
     expect(got).toMatchObject({ isEstimate: true, head: { status: 200 } });

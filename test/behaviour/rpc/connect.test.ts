@@ -212,7 +212,7 @@ describe("the internal listener", () => {
     expect(await post("/uas.none.v1.None/No", "application/json")).toEqual(unknown);
   });
 
-  it("tells HTTP/1.1 from HTTP/2 whatever pieces the first bytes come in", async () => {
+  it("distinguishes HTTP/1.1 from HTTP/2 whatever pieces the first bytes arrive in", async () => {
     const { hostname, port } = new URL(fixture.gateway.internalUrl);
     const request = `GET /healthz HTTP/1.1\r\nhost: ${hostname}\r\nconnection: close\r\n\r\n`;
     const socket = connect(Number(port), hostname);

@@ -72,7 +72,7 @@ const head = { part: { case: "head" as const, value: { status: 200, headers: {} 
 const chunk = { part: { case: "chunk" as const, value: Buffer.from("x") } };
 
 describe("the direct transport", () => {
-  it("R-AUTH-6: the direct transport lets through whom the network lets through, and nobody else", async () => {
+  it("R-AUTH-6: the direct transport admits the same callers as the network, and no others", async () => {
     const { client } = clientOf({ countTokens: () => ({ inputTokens: 3 }) });
     expect((await client.countTokens({}, { headers })).inputTokens).toBe(3);
     for (const [header, contextValues, code] of [
@@ -88,7 +88,7 @@ describe("the direct transport", () => {
     }
   });
 
-  it("believes an edge that has told who calls, without asking again", async () => {
+  it("believes an edge that has named the caller, without a second check", async () => {
     const other: Caller = { ...caller, accountId: "b" };
     const seen: unknown[] = [];
     const { client } = clientOf({
@@ -133,7 +133,7 @@ describe("the direct transport", () => {
     });
   });
 
-  it("the direct transport gives the very signal to the implementation, and a deadline where one is asked for", async () => {
+  it("the direct transport passes the very signal to the implementation, and a requested deadline", async () => {
     const signals: AbortSignal[] = [];
     const { client } = clientOf({
       async *exchange(_request, { signal }) {
@@ -194,7 +194,7 @@ describe("the direct transport", () => {
     },
   );
 
-  it("tells nothing of a surprise but that there was one; the log has it, with the request id", async () => {
+  it("reports of an unexpected error only that it happened; the log has it, with the request id", async () => {
     const { client, log } = clientOf({
       getModel: () => {
         throw new TypeError("secret internals");

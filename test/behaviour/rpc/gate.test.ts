@@ -119,7 +119,7 @@ describe("compressed requests", () => {
   });
 });
 
-it("nobody sends large messages without a key, announced or in chunks", async () => {
+it("no caller without a key sends large messages, announced or in chunks", async () => {
   const url = `${fixture.gateway.url}/${NativeService.typeName}/FollowLink`;
   const body = JSON.stringify({ prefix: "/p", token: "x".repeat(anonymousMessageBytesMax) });
   const type = { "content-type": "application/connect+json" };
@@ -191,7 +191,7 @@ function envelope(bytes: number): Buffer {
   return head;
 }
 
-it("nobody sends a large message on a stream without a key", async () => {
+it("no caller without a key sends a large message on a stream", async () => {
   const stream = reflect();
   stream.resume();
   stream.write(envelope(20 * 1024 * 1024));

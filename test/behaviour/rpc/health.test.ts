@@ -12,7 +12,7 @@ beforeAll(() => {
 afterAll(() => client?.close());
 
 describe("health", () => {
-  it("tells everybody what is served", async () => {
+  it("reports the served services to every caller", async () => {
     for (const service of ["", "uas.inference.v1.InferenceService"]) {
       const { message } = await client.unary("/grpc.health.v1.Health/Check", { service });
       expect(message).toEqual({ status: "SERVING" });

@@ -143,7 +143,7 @@ test("only the members that an update mask names are checked: a resource can be 
   expect(problemOf(AccountService.method.updateAccount, account)?.[0]).toBe("name");
 });
 
-test("customers of platform routes are told the names that they send", () => {
+test("errors of platform routes name the members that customers send", () => {
   const { getTask, listTasks, submitTask } = TaskService.method;
   expect(problemOf(submitTask, {})?.[0]).toBe("modelKey");
   expect(problemOf(submitTask, { modelKey: "m", callbackId: "" })?.[0]).toBe("callbackId");

@@ -61,7 +61,7 @@ describe.each(pairs)("$style at $vendor", (pair) => {
     expect(none.status).toBe(200);
   });
 
-  it("one call at a time where that is asked for, or a word about it", async () => {
+  it("one call at a time if requested, or a notice that this is impossible", async () => {
     const reply = await send(
       pair,
       "call two tools",

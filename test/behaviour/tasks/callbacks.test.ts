@@ -124,7 +124,7 @@ function saysMetric(line: string): Promise<boolean> {
 }
 
 describe("R-TSK-9: a vendor that calls back", () => {
-  it("a vendor that calls back is asked at once, and the task ends without a poll of anybody's", async () => {
+  it("a vendor that calls back is polled at once, and the task ends without a poll of a client", async () => {
     const taskId = await submit();
     const path = await callbackPath();
     await taskThat(taskId, ({ stage }) => stage === "running");
@@ -155,7 +155,7 @@ describe("R-TSK-9: a vendor that calls back", () => {
     expect(task).toMatchObject({ status: "failed", errorCode: "upstream_error" });
   });
 
-  it("R-TSK-7: tells of a task whose submit got no answer, and nothing is made twice", async () => {
+  it("R-TSK-7: notifies of a task whose submit got no answer, and nothing is made twice", async () => {
     const begun = replicate.begun();
     replicate.next("lose");
     const taskId = await submit();
@@ -199,7 +199,7 @@ async function vendorFailure(): Promise<string | undefined> {
   return vendors[0]?.failure;
 }
 
-describe("what the operator is told of tasks", () => {
+describe("the operator's view of tasks", () => {
   it("R-ERR-3: a vendor that refuses the gateway itself is an alarm", async () => {
     const before = gateway.log.length;
     replicate.next(replicateError(402, "You have insufficient credit to run this model."));

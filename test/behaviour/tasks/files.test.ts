@@ -198,7 +198,7 @@ describe("R-TSK-8: what is no file", () => {
     }
   });
 
-  it("a 404 is in the platform's style, and kept by nobody", async () => {
+  it("a 404 is in the platform's style, and is not cached", async () => {
     const reply = await get(`${served.gateway.url}/files/${"0".repeat(26)}.png`);
     expect(JSON.parse(reply.body.toString())).toMatchObject({ error: { code: "not_found" } });
     expect(reply.headers["cache-control"]).toBe("no-store");

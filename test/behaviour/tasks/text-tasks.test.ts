@@ -87,8 +87,8 @@ async function ended(taskId: string): Promise<Json> {
   }
 }
 
-describe("a text that nobody waits for", () => {
-  it("a text that nobody waits for comes from the demo vendor", async () => {
+describe("a text task", () => {
+  it("a text task is served by the demo vendor", async () => {
     const task = await ended(await submit("demo", { prompt: "Hello" }));
     expect(task).toMatchObject({ status: "completed", errorCode: null, resultUrl: null });
     expect(task["resultContent"]).toContain("You said: Hello");
@@ -155,14 +155,14 @@ describe("a text that nobody waits for", () => {
     expect(after.held).toBe(0n);
   });
 
-  it("a text that nobody waits for is asked for in the vendor's own style", async () => {
+  it("a text task is sent in the vendor's own style", async () => {
     const task = await ended(await submit("messages", { prompt: "Hello", maxTokens: 64 }));
     expect(task["status"]).toBe("completed");
     expect(String(task["resultContent"])).not.toBe("");
     expect(messages.last().json).toMatchObject({ model: "vendor-model", max_tokens: 64 });
   });
 
-  it("a text that nobody waits for is charged by an estimate where its vendor counts nothing", async () => {
+  it("a text task is charged by an estimate if its vendor counts nothing", async () => {
     const requestId = newRequestId();
     chat.script(answer({ text: ["Hello there"], usage: null as never }));
     const task = await ended(await submit("chat", { prompt: "Hi" }, requestId));
@@ -173,7 +173,7 @@ describe("a text that nobody waits for", () => {
     expect(call.usage?.inputTokens).toBeGreaterThan(0);
   });
 
-  it("a text that nobody waits for has an address too where it is long", async () => {
+  it("a text task has an address too if its text is long", async () => {
     const text = "word ".repeat(60_000);
     chat.script(answer({ text: [text] }));
     const task = await ended(await submit("chat", { prompt: "Much" }));
@@ -183,7 +183,7 @@ describe("a text that nobody waits for", () => {
     expect(file.body.toString()).toBe(text);
   });
 
-  it("a text that nobody waits for names a part of a message that is none, before anything is held", async () => {
+  it("a text task with an invalid part of a message is refused with the part's name, before anything is held", async () => {
     const textParams = { messages: [{ role: "user", content: [{ type: "text", text: 5 }] }] };
     await expect(submit("chat", textParams)).rejects.toThrow(/400.*textParams\.messages\[0\]/);
   });
@@ -244,7 +244,7 @@ describe("a vendor's own failure", () => {
     expect([broken.requests.length, chat.requests.length]).toEqual([1, 0]);
   });
 
-  it("a vendor's own failure that comes as an error in a stream is told in its words", async () => {
+  it("a vendor's own failure that arrives as an error in a stream is reported in its words", async () => {
     const errorEvent = { error: { message: "Too hot", type: "server_error", code: null } };
     broken.always(answer({ text: ["Half"], cutAfter: 2, errorEvent }));
     const task = await ended(await submit("broken", { prompt: "Hello" }));

@@ -95,7 +95,7 @@ const toldTokens = ({ message }: ErrorBody): number =>
 
 describe("a request that is too long for every route of its model", () => {
   it.each(rows)(
-    "is refused before a vendor is asked where its tokens can be counted, free of charge, with what to do: $path, stream $stream",
+    "is refused before a vendor is called if its tokens can be counted, free of charge, with a remedy: $path, stream $stream",
     async ({ path, stream, body, input, limit }) => {
       const { status, error } = await post(path, { model: "counted", stream, ...body });
       expect(status).toBe(400);
@@ -110,7 +110,7 @@ describe("a request that is too long for every route of its model", () => {
   );
 
   it.each(["/v1/responses", "/v1/messages"] as const)(
-    "is told so behind its vendor's own words where only the vendor can count it: %s",
+    "is reported after its vendor's own words if only the vendor can count it: %s",
     async (path) => {
       vendor.answer = refuses(400, {}, "context_length_exceeded");
       const { body, input } = bodies[path];
@@ -124,7 +124,7 @@ describe("a request that is too long for every route of its model", () => {
     },
   );
 
-  it("is told no length that nobody configured", async () => {
+  it("contains no length that was not configured", async () => {
     vendor.answer = refuses(400, {}, "context_length_exceeded");
     const { body } = bodies["/v1/messages"];
     const { error } = await post("/v1/messages", { model: "unlimited", ...body });

@@ -42,7 +42,7 @@ describe("suspending", () => {
     expect((await rooms.accounts.resumeAccount({ accountId })).account).toEqual(fresh);
   });
 
-  it("tells the account's own session that it is suspended, not why", async () => {
+  it("shows the account's own session that it is suspended, but not the reason", async () => {
     const accountId = await newAccount();
     await rooms.accounts.suspendAccount({ accountId, reason: "fraud" });
     const { accounts } = rooms.as({ kind: "session", accountId });
@@ -117,7 +117,7 @@ describe("UpdateAccount", () => {
     ]);
   });
 
-  it("lets a session set the budgets of its own account; what is not set is left out", async () => {
+  it("lets a session set the budgets of its own account; missing ones are left out", async () => {
     const accountId = await newAccount();
     const { accounts } = rooms.as({ kind: "session", accountId });
     const amount = usd(5n);

@@ -49,7 +49,7 @@ describe("R-KEY-3: a code", () => {
     expect(done.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });
 
-  it("a code is in no table, and nobody who is not wanted has one that is right", async () => {
+  it("a code is in no table, and an unknown number never has a valid one", async () => {
     const { codes } = rig.open();
     const request = requestOf(1, 1, 0);
     const { shown = "" } = await codes.send({ ...request, isWanted: false });

@@ -14,7 +14,7 @@ const site = useConsole();
 const newPhone = createPhones();
 
 describe("a password", () => {
-  it("signs in once it is set; wrong ones are told alike, whoever they are for", async () => {
+  it("signs in once it is set; wrong ones get the same answer for every account", async () => {
     const browser = site.browser();
     await site.signInWithLink(browser);
     const { user } = await browser.users.setPassword({ email: " Ada@Example.com ", password });
@@ -84,7 +84,7 @@ describe("a password", () => {
 });
 
 describe("an authenticator", () => {
-  it("an authenticator is asked for from its confirmation on, each code once, and never in place of the rest", async () => {
+  it("an authenticator is required from its confirmation on, each code once, and never instead of the rest", async () => {
     const browser = site.browser();
     const { user } = await site.newMember(browser);
     const email = `${user?.userId}@example.com`;
@@ -110,7 +110,7 @@ describe("an authenticator", () => {
     expect((await signIn(next)).user?.hasTotp).toBe(true);
   });
 
-  it("an authenticator is asked for beside a code of an SMS, which stays good until then", async () => {
+  it("an authenticator is required besides a code of an SMS, which stays valid until then", async () => {
     const phone = newPhone();
     const browser = site.browser();
     await signInWithCode(browser, phone);
@@ -127,7 +127,7 @@ describe("an authenticator", () => {
     expect((await other.session.signInWithCode(both)).isNew).toBe(false);
   });
 
-  it("an operator's number alone lets nobody in, with or without an authenticator", async () => {
+  it("an operator's number alone never signs in, with or without an authenticator", async () => {
     const phone = newPhone();
     const users = createClient(UserService, site.gateway.app.transport);
     const { user } = await users.createSignInLink({});

@@ -65,7 +65,7 @@ it("codes of authenticators are compared in constant time", () => {
   }
 });
 
-it("a QR code tells authenticators the issuer, the account and how codes are made", () => {
+it("a QR code contains the issuer, the account and the algorithm for authenticators", () => {
   const uri = new URL(totpUri(rfcSecret, "ann lee@example.com"));
   expect(uri.protocol + uri.host).toBe("otpauth:totp");
   expect(decodeURIComponent(uri.pathname)).toBe("/UAS Gateway:ann lee@example.com");
@@ -78,7 +78,7 @@ it("a QR code tells authenticators the issuer, the account and how codes are mad
   });
 });
 
-it("a password is kept as Argon2id with a salt of its own, and is only itself", async () => {
+it("a password is stored as Argon2id with a unique salt, and matches only itself", async () => {
   const [one, two] = await Promise.all([hashPassword("naïve pass"), hashPassword("naïve pass")]);
   expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);
   expect(one).not.toBe(two);

@@ -90,7 +90,7 @@ test("R-ERR-7: bad input is refused with its reason, never 5xx", async () => {
   }
 });
 
-test("R-MON-7: whether an account exists is 503 while the database is away, and known again after", async () => {
+test("R-MON-7: whether an account exists is 503 while the database is unreachable, and known again after", async () => {
   const accountId = await createAccount("away");
   const proxy = await startFaultProxy(rooms.url);
   const database = await openDatabase(proxy.url);

@@ -51,7 +51,7 @@ describe("a code", () => {
 });
 
 describe("a gateway that is closed", () => {
-  it("a gateway that is closed answers numbers that nobody has as the others, and lets in whom the operator has made", async () => {
+  it("a closed gateway answers unknown numbers like the others, and admits users that the operator has created", async () => {
     const closed = await startGateway({
       vendors: { demo: { kind: "demo", baseUrl: "" } },
       sms: { provider: "console", countries: ["CN"], dailyMax: 100 },
@@ -105,7 +105,7 @@ describe("a link", () => {
   });
 });
 
-it("what became of codes and who came how is counted", async () => {
+it("results of codes and kinds of sign-in are counted", async () => {
   const { registry } = site.gateway.app.metrics;
   const count = async (name: string, label: string): Promise<number> => {
     const { values } = (await registry.getSingleMetric(name)?.get()) ?? { values: [] };

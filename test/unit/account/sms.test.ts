@@ -102,7 +102,7 @@ describe("http", () => {
     expect(String(failure)).not.toContain("13800138000");
   });
 
-  it("fails where nobody listens, without the message in its words", async () => {
+  it("fails without a listener, without the message in its words", async () => {
     const sms = open({ ...rules, provider: "http", url: "http://127.0.0.1:1", token: "t0ken" });
     const failure = await sms.send(message).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(SmsFailure);
@@ -154,7 +154,7 @@ describe("twilio", () => {
     expect(answers).toEqual([201, 200, 201]);
   });
 
-  it("tells the operator its reason for a refusal", async () => {
+  it("shows the operator its reason for a refusal", async () => {
     const body = { code: 60203, message: "Max send attempts reached" };
     const provider = await startProvider(() => ({ status: 429, body }));
     await expect(open(config(provider.url)).send(message)).rejects.toThrow(
@@ -245,7 +245,7 @@ describe("aliyun", () => {
     });
   });
 
-  it("tells the operator the reason of a refusal, which comes with status 200 too", async () => {
+  it("shows the operator the reason of a refusal, which arrives with status 200 too", async () => {
     const body = { Code: "isv.BUSINESS_LIMIT_CONTROL", Message: "too many" };
     const provider = await startProvider(() => ({ status: 200, body }));
     await expect(open(config(provider.url)).send(message)).rejects.toThrow(

@@ -77,7 +77,7 @@ describe("R-KEY-3: copy again", () => {
     expect((await failureOf(local.revealKey({ keyId, code }))).code).toBe(ErrorCode.ACCESS_DENIED);
   });
 
-  it("R-KEY-2: a deleted key has no copy, whoever deletes it", async () => {
+  it("R-KEY-2: a deleted key has no copy, whichever user deletes it", async () => {
     const { browser, keys, keyId } = await newOwner();
     expect((await keys.getKey({ keyId })).key?.canReveal).toBe(true);
     await createClient(KeyService, site.gateway.app.transport).deleteKey({ keyId });
@@ -151,7 +151,7 @@ describe("R-KEY-1: copies of keys", () => {
     await expect(copies.open(other, keyId)).rejects.toThrow("cannot be opened");
   });
 
-  it("copies of keys are not made with a wrong master key, which is told", async () => {
+  it("copies of keys are not made with a wrong master key, which is reported", async () => {
     const [mine = ""] = accounts;
     const { copies, warnings } = copiesOf(2);
     expect(await copies.seal(mine, keyId, "uas_secret")).toBeUndefined();

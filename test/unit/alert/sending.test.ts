@@ -190,7 +190,7 @@ it("a balance below its threshold is reported once for each fall", async () => {
   expect(await billing.count("alert", "email_due is not null")).toBe(0);
 });
 
-it("a recipient that is refused for good is not tried again, one that fails is, and nobody gets it twice", async () => {
+it("a permanently refused recipient is not retried, a failing one is, and no recipient gets it twice", async () => {
   await setBudget(100);
   await spend(50n);
   smtp.answers.set("a@example.com", "550 5.1.1 no such user");

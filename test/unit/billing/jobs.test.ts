@@ -23,7 +23,7 @@ test("R-MON-7: the recovery job frees expired holds only", async () => {
   await billing.expectClean();
 });
 
-test("the jobs make the partitions, keep their rows guarded, and survive a database that is away", async () => {
+test("the jobs make the partitions, keep their rows guarded, and survive an unreachable database", async () => {
   const own = await openBilling({ hasMonths: false });
   const account = await own.account(100n);
   const id = newId();

@@ -180,7 +180,7 @@ test("a settlement that comes after the steps of its hold were removed changes n
   expect(await auditor.runFull()).toMatchObject({ breaches: [] });
 });
 
-test("calls are kept for ever, or as long as the configuration says, and their sums stay", async () => {
+test("calls are kept indefinitely, or as long as the configuration says, and their sums stay", async () => {
   const [account, keyId] = [await billing.account(1_000n), newId()];
   await call(account, keyId, old);
   await auditor.run();
@@ -192,7 +192,7 @@ test("calls are kept for ever, or as long as the configuration says, and their s
   expect(await auditor.runFull()).toMatchObject({ breaches: [] });
 });
 
-test("a table that is in use is left for the next time, and delays nobody for long", async () => {
+test("a table in use is left for the next time, and delays no statement for long", async () => {
   const [account, keyId] = [await billing.account(1_000n), newId()];
   await call(account, keyId, old);
   await auditor.run();

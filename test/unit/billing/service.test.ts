@@ -247,7 +247,7 @@ describe("the billing service", () => {
     expect((await log().listCalls({ accountId, pageSize: 2_000_000_000 })).calls).toEqual([]);
   });
 
-  test("R-MON-6: the audit is an RPC; a database that is away is 503", async () => {
+  test("R-MON-6: the audit is an RPC; an unreachable database is 503", async () => {
     expect((await ops().auditLedger({})).findings).toEqual([]);
     const pool = new Pool({ connectionString: "postgres://127.0.0.1:1/none" });
     const away = createBillingService({

@@ -18,7 +18,7 @@ describe("the master key of a data folder", () => {
     });
   });
 
-  it("each data folder has a master key of its own", () => {
+  it("each data folder has its own master key", () => {
     const [one, two] = [withFolder(keepMasterKey), withFolder(keepMasterKey)];
     expect(one).not.toEqual(two);
   });
@@ -33,7 +33,7 @@ describe("the master key of a data folder", () => {
     });
   });
 
-  it("tells what to do where the folder cannot be written", () => {
+  it("names a remedy if the folder cannot be written", () => {
     withFolder((folder) => {
       const file = join(folder, "file");
       writeFileSync(file, "");

@@ -275,7 +275,7 @@ describe("each refusal says what to do", () => {
     expect(messages(yaml)).toEqual(['vendor "a" already has /p; choose another']);
   });
 
-  it("a vendor without the address and credential that its kind needs is told both", () => {
+  it("the errors of a vendor name both its missing address and its missing credential", () => {
     const yaml = file().replace(/ {2}a: .*/, "  a: { kind: openai }");
     expect(messages(yaml)).toEqual([
       "base_url is missing: add its address, such as base_url: https://api.example.com/v1",

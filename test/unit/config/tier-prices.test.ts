@@ -127,7 +127,7 @@ it.each([
   expect(tierOfWord(word)).toBe(tier);
 });
 
-it("a reply is charged by the tier that it names, and a dearer tier without a price raises an alarm", () => {
+it("a reply is charged by the tier that it names, and a more expensive tier without a price raises an alarm", () => {
   const [first] = pricesOf(yaml('tiers: { flex: { input: "0.5" } }'));
   const price = first?.price ?? ({} as PriceConfig);
   expect(servedPrice(price, "flex")?.input).toBe(usd / 2n);

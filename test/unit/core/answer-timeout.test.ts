@@ -6,7 +6,7 @@ import { ErrorCode } from "../../../src/core/errors.ts";
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
 afterEach(() => void vi.useRealTimers());
 
-test("an answer that does not come is late when its time is over, and told once", () => {
+test("an answer that does not arrive times out, and is reported once", () => {
   const onLate = vi.fn<() => void>();
   setAnswerTimeout(onLate, 900);
   vi.advanceTimersByTime(899);
@@ -24,7 +24,7 @@ test("a timeout that is cleared before never fires", () => {
   expect(onLate).not.toHaveBeenCalled();
 });
 
-test("a sign of life starts the time anew", () => {
+test("every received byte restarts the time", () => {
   const onLate = vi.fn<() => void>();
   let isHeard = false;
   setAnswerTimeout(onLate, 900, () => isHeard);

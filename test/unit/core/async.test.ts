@@ -17,7 +17,7 @@ it("a time limit that is disposed of keeps neither its timer nor a listener", ()
   expect(remove).toHaveBeenCalledTimes(1);
 });
 
-it("a time limit that is reached says so", () => {
+it("an exceeded time limit is reported", () => {
   using limit = limitTime(1_000, []);
   vi.advanceTimersByTime(1_000);
   expect(limit.isOverdue()).toBe(true);

@@ -14,7 +14,7 @@ function reported(code: string): DatabaseError {
   return Object.assign(new DatabaseError("said", 4, "error"), { code, severity: "ERROR" });
 }
 
-test("R-MON-7: an unreachable database is told from a failed statement", async () => {
+test("R-MON-7: an unreachable database is distinguished from a failed statement", async () => {
   const { promise, resolve } = Promise.withResolvers<Error>();
   connect({ host: "127.0.0.1", port: 1 }).once("error", resolve);
   expect(isDatabaseLost(await promise)).toBe(true);

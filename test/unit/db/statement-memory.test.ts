@@ -40,7 +40,7 @@ test("an answered statement is freed by collections of the young generation, and
   expect(oldBytes() - before).toBeLessThan(2_000_000);
 });
 
-test("a failed statement tells where it was asked", async () => {
+test("a failed statement contains its place in the program", async () => {
   const scratch = await createTestDatabase();
   onTestFinished(() => scratch.close());
   const client = new DatabaseServer(scratch.url).createClient();

@@ -199,7 +199,7 @@ describe("limits of time", () => {
   });
 });
 
-it("a large piece of a body that is read while it is sent has gone to the system once the next one is asked for", async () => {
+it("a large piece of a body that is read while it is sent has gone to the system once the next one is requested", async () => {
   const sizes = [countedBytesMin, 300, 524_288, countedBytesMin, 1, 100_000];
   const bytes = 8 * sizes.reduce((sum, size) => sum + size, 0);
   const sent = createHash("sha256");

@@ -171,7 +171,7 @@ describe("a guarded request", () => {
     await new Promise((resolve) => silent.close(resolve));
   });
 
-  it("a port where nobody listens is a failed connection", async () => {
+  it("a port without a listener is a failed connection", async () => {
     expect(kindOf(await client.send({ ...post, url: "https://localhost:6/" }))).toBe("connect");
   });
 });

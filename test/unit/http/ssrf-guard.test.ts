@@ -38,7 +38,7 @@ function kindOf({ outcome }: GuardedResult): string {
   return outcome instanceof GuardFailure ? outcome.kind : `status ${outcome.status}`;
 }
 
-describe("R-HOOK-5: what can be told without asking", () => {
+describe("R-HOOK-5: decisions without a query", () => {
   it("has at least 150 vectors", () => {
     expect(refusedUrls.length + acceptedUrls.length + closedAnswers.length).toBeGreaterThan(200);
     expect(new Set(refusedUrls.map(([url]) => url)).size).toBe(refusedUrls.length);
@@ -92,7 +92,7 @@ describe("R-HOOK-5: what can be told without asking", () => {
 describe("R-HOOK-5: nothing reaches a private address", () => {
   beforeEach(() => void (inside.connections = 0));
 
-  it("none of the refused addresses gets a connection, aimed at a port where somebody listens", async () => {
+  it("none of the refused addresses gets a connection, aimed at a port with a listener", async () => {
     const client = createGuardedClient();
     const aimed = refusedUrls.map(([url]) => {
       const parsed = URL.parse(url);
@@ -118,7 +118,7 @@ describe("R-HOOK-5: nothing reaches a private address", () => {
     expect(inside.connections).toBe(0);
   });
 
-  it("a name that answers otherwise the second time is asked once only", async () => {
+  it("a name that resolves otherwise the second time is resolved only once", async () => {
     let questions = 0;
     // Public first, loopback ever after: a second look-up at the connection would go there.
     const resolve = async (): Promise<string[]> =>
@@ -145,7 +145,7 @@ describe("R-HOOK-5: nothing reaches a private address", () => {
     expect(kindOf(result)).toBe("blocked_address");
   });
 
-  it("names without an address, and resolvers that fail or hang, are told apart from nothing else", async () => {
+  it("names without an address, and resolvers that fail or hang, get the same answer", async () => {
     const answers: readonly GuardOptions["resolve"][] = [
       async () => [],
       () => Promise.reject(new Error("SERVFAIL from 10.0.0.53")),

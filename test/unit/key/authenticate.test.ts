@@ -45,7 +45,7 @@ test("concurrent look-ups of one key share one query", async () => {
   expect(node.stats().lookUps).toBe(1);
 });
 
-test("R-AUTH-2: refusals are counted by their true reason, and told without the key", async () => {
+test("R-AUTH-2: refusals are counted by their true reason, and reported without the key", async () => {
   const node = await cluster.start({ clock: stopped });
   const [disabled, deleted, unknown] = [await rooms.owner(), await rooms.owner(), newSecret()];
   await rooms.keys.disableKey({ keyId: disabled.keyId });
@@ -72,7 +72,7 @@ test("R-AUTH-2: refusals are counted by their true reason, and told without the 
   }
 });
 
-test("R-ID-4: whose a key is that is known and no good, from the database and from memory", async () => {
+test("R-ID-4: the owner of a recognised but invalid key, from the database and from memory", async () => {
   const node = await cluster.start({ clock: stopped });
   const [disabled, deleted] = [await rooms.owner(), await rooms.owner()];
   await rooms.keys.disableKey({ keyId: disabled.keyId });

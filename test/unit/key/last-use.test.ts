@@ -17,7 +17,7 @@ async function useTime(keyId: string): Promise<number | undefined> {
   return key?.lastUseTime && timestampMs(key.lastUseTime);
 }
 
-test("R-KEY-4: a key tells when it was used last, once its node has written it", async () => {
+test("R-KEY-4: a key shows its last use once its node has written it", async () => {
   const { owner, rooms } = cluster;
   const idle = await rooms.owner();
   const node = await cluster.start();
@@ -73,7 +73,7 @@ test("a use is written once per batch however often it was, in one statement, an
   expect(warned).toEqual([]);
 });
 
-test("a database that is away costs a warning, not the process", async () => {
+test("an unreachable database costs a warning, not the process", async () => {
   const warned: object[] = [];
   const pool = { query: () => Promise.reject(new Error("gone")) };
   const lastUse = new LastUse({

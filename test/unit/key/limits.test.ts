@@ -106,7 +106,7 @@ test("an expiry that was put off lets the key in again on every node within 1 s"
   ]);
 });
 
-test("a remembered key ends by the clock, without anything being told, and as an unknown one", async () => {
+test("a remembered key ends by the clock, without a notification, and as an unknown one", async () => {
   const { pool } = rooms.database;
   // Nothing but the clock may tell of it.
   await pool.query("alter table api_key disable trigger all");

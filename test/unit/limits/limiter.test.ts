@@ -126,7 +126,7 @@ it("calls at once are limited over processes, and those of a dead process do not
   expect(second.isAdmitted).toBe(true);
 });
 
-it("a request that one limit refuses counts for none, and the one with the least left is told", async () => {
+it("a request that one limit refuses counts for none, and the one with the least left is reported", async () => {
   const account = subject({ rpm: 3 }, `a${newId()}`);
   const [a, b] = [subject({ rpm: 1 }), subject({ rpm: 5 })];
   const { limiter } = await process();
@@ -153,7 +153,7 @@ it("limits are far while less than half of each was used lately, and never after
   expect(limiter.isFar(request(0))).toBe(false);
 });
 
-it("a process that stops tells the others which calls have ended", async () => {
+it("a process that stops reports to the others which calls have ended", async () => {
   const limited = subject({ tpm: 100, concurrency: 1 });
   const [{ limiter }, other] = [await process(), await process()];
   const first = await limiter.admit({ subjects: [limited], tokens: 100 });

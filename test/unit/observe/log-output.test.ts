@@ -64,7 +64,7 @@ describe("the output of the log", () => {
     await output.flush();
   });
 
-  it("tells in the log how many lines were lost where more came than can wait", async () => {
+  it("logs how many lines were lost if more arrived than can wait", async () => {
     const { writer, read } = openPipe();
     const output = new LogOutput({ fd: writer, waitingMax: 100_000 });
     for (let number = 0; number < 500; number++) output.write(line(number));

@@ -137,14 +137,14 @@ describe.each([
     expect(textsOf(await ask(asked, stream))).toBe("1");
   });
 
-  it("a strict Gemini that refuses or stops short says so in its reply", async () => {
+  it("a strict Gemini that refuses or stops short reports it in its reply", async () => {
     const refused = await ask(generation([user(text("refuse"))]), stream);
     expect(refused.stopReason).toBe(StopReason.CONTENT_FILTER);
     const long = await ask(generation([user(text("long"))]), stream);
     expect(long.stopReason).toBe(StopReason.LENGTH);
   });
 
-  it("tells that the key is wrong with a status that is about the request", async () => {
+  it("reports a wrong key with a status that is about the request", async () => {
     const stranger = made("wrong");
     const reply = await send(generation([user(text("Hi"))]), stream, stranger);
     const body = await reply.body.whole(10_000);

@@ -47,7 +47,7 @@ it("a lower priority number comes first, and weights of 0 count if there are no 
   expect(choose([], "x")).toBeUndefined();
 });
 
-it("equal conversations of other accounts, keys or models have keys of their own", () => {
+it("equal conversations of other accounts, keys or models have separate keys", () => {
   const owner = { accountId: "a", keyId: "k", model: "m" };
   const all = [
     owner,

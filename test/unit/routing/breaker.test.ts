@@ -68,7 +68,7 @@ describe("a circuit breaker (R-RTE-1)", () => {
     expect(pauses).toEqual([8 * second, expect.closeTo(12 * second, -2)]);
   });
 
-  it("a circuit breaker is open exactly while a model of it says so, for any sequence of outcomes", () => {
+  it("a circuit breaker is open exactly while a model of it is open, for any sequence of outcomes", () => {
     const step = fc.record({
       what: fc.constantFrom("success", "server", "silence", "credential" as const),
       afterMs: fc.integer({ min: 0, max: 20 * second }),

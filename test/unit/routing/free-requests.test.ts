@@ -69,7 +69,7 @@ it("a route that does not answer in time is left for another one, and gets no mo
   expect(inFlight()).toEqual([0, 0]);
 });
 
-it("where no route answers there is no result, and nothing is asked again at once", async () => {
+it("if no route answers there is no result, and no route is tried again at once", async () => {
   const { count, inFlight } = openVendors(["hangs"]);
   expect(await count()).toBeUndefined();
   expect(await count()).toBeUndefined();

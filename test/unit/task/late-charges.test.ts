@@ -97,7 +97,7 @@ describe("R-TSK-6: a task that ran out of time while its vendor went on", () => 
     expect(costs).toEqual([]);
   });
 
-  test("is given up after a day, with a warning", async () => {
+  test("is abandoned after a day, with a warning", async () => {
     const told: string[] = [];
     const v = vendor({ poll: () => Promise.resolve(running) });
     const id = await start({

@@ -165,7 +165,7 @@ test("R-TSK-7: a task whose client cancels it while it is queued again never rea
   expect(v.asked).toHaveLength(0);
 });
 
-test("R-TSK-7: a process that was away too long to submit queues its task again, though another one has taken it for lost", async () => {
+test("R-TSK-7: a process that was unresponsive too long to submit queues its task again, though another one has marked it as lost", async () => {
   const { proxy, pool } = await openOwn();
   const claimed = Promise.withResolvers<void>();
   // It still has to read the long parameters.
@@ -270,7 +270,7 @@ test("R-TSK-7: a submit whose connection breaks around its commit is answered wi
   await until(async () => (await tasks.balance(accountId)).held === 0n || undefined);
 });
 
-test("R-TSK-7: a task that was accepted in an outage that its client was told of is cancelled", async () => {
+test("R-TSK-7: a task that was accepted in an outage reported to its client is cancelled", async () => {
   const { proxy } = await openOwn();
   const [onAccepted, onUnknown] = [vi.fn(), vi.fn()];
   let isOut = false;

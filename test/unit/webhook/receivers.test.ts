@@ -157,7 +157,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
     expect(await webhooks.stored(later)).toMatchObject({ state: PENDING, attempts: 0 });
   });
 
-  it("a receiver that was away for 60 hours gets every event of that time, each once", async () => {
+  it("a receiver that was unreachable for 60 hours gets every event of that time, each once", async () => {
     const accountId = newId();
     let isAway = true;
     const arrived: string[] = [];
@@ -219,8 +219,8 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
   });
 });
 
-describe("R-HOOK-4: receivers that hang delay nobody else", () => {
-  it("60 receivers that never answer delay nobody else: with 100 slots every other receiver gets all of its events", async () => {
+describe("R-HOOK-4: receivers that hang delay no others", () => {
+  it("60 receivers that never answer delay no others: with 100 slots every other receiver gets all of its events", async () => {
     const hungOf = (index: number): string => `https://hung${index}.example/`;
     const healthyOf = (index: number): string => `https://healthy${index}.example/`;
     const fake = webhooks.fake((target) => (target.startsWith("https://hung") ? undefined : 204));

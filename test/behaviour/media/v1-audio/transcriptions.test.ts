@@ -207,7 +207,7 @@ describe("money", () => {
     expect((await fixture.gateway.call(id)).cost?.amountNanos).toBe(500_000n);
   });
 
-  it("402 where the balance does not cover the recording, before its vendor is asked", async () => {
+  it("402 if the balance does not cover the recording, before its vendor is called", async () => {
     const { key } = await fixture.gateway.customer({ balanceNanos: 299_999n });
     const got = await formOf({ model: "ears" }, recording, undefined, {
       authorization: `Bearer ${key}`,

@@ -97,7 +97,7 @@ describe("the demo vendor", () => {
     expect(await gateway.money(customer.accountId)).toMatchObject({ held: 0n });
   });
 
-  it("the demo vendor sends the image itself as base64, and the cost where it is asked for", async () => {
+  it("the demo vendor sends the image as base64, and the cost on request", async () => {
     const got = await generate(
       { ...ask, response_format: "b64_json" },
       { "x-uas-cost": "true", "x-request-id": "mine" },

@@ -64,7 +64,7 @@ describe("capabilities", () => {
   it.each([
     ["public-model", none],
     ["able", { ...none, reasoning: true, web_search: true, audio_input: true }],
-  ])("tell of %s what it can do beside its type", async (key, capabilities) => {
+  ])("show what %s can do besides its type", async (key, capabilities) => {
     expect(await fixture.openai.models.retrieve(key)).toMatchObject({ capabilities });
     const { data } = await fixture.openai.models.list();
     expect(data.find(({ id }) => id === key)).toMatchObject({ capabilities });

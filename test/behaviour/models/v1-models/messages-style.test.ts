@@ -129,7 +129,7 @@ describe("errors", () => {
     expect(json(unstyled)).not.toHaveProperty("type");
   });
 
-  it("tell no request id (R-ID-7)", async () => {
+  it("contain no request id (R-ID-7)", async () => {
     const headers = { ...version, "x-request-id": "mine", "request-id": "mine" };
     for (const path of ["/v1/models", "/v1/models/none", "/v1/v1/models", "/v1/models?limit=0"]) {
       const reply = await fixture.send(path, { method: "GET", headers });

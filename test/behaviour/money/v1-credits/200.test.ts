@@ -35,7 +35,7 @@ async function spend(key: string, model = "public-model"): Promise<bigint> {
   return (await fixture.gateway.call(id)).cost?.amountNanos ?? 0n;
 }
 
-it("tell a new key that nothing was spent", async () => {
+it("show a new key that nothing was spent", async () => {
   const { key, keyId } = await fixture.gateway.customer({ balanceNanos: 1_500_000_000n });
   const { key: stored } = await fixture.gateway.keys.getKey({ keyId });
   expect(await dataOf("/v1/key", key)).toEqual({
@@ -64,7 +64,7 @@ it("write every digit of amounts that a JavaScript number cannot hold", async ()
   expect(text).toBe('{"data":{"total_credits":19999999.999999981,"total_usage":0}}');
 });
 
-it("tell what one key and what all keys of the account have spent", async () => {
+it("show the spending of one key and of all keys of the account", async () => {
   const { key, accountId } = await fixture.gateway.customer({ balanceNanos: 20_000_000_000n });
   const other = await fixture.gateway.keys.createKey({ accountId, name: "second" });
   const first = await spend(key);
@@ -82,7 +82,7 @@ it("tell what one key and what all keys of the account have spent", async () => 
   expect(total).toBe("20");
 });
 
-it("tell a key that has used up its limit that nothing is left", async () => {
+it("show a key that has used up its limit that nothing is left", async () => {
   const keyLimitNanos = 7_100_000_000n;
   const { key, keyId } = await fixture.gateway.customer({ keyLimitNanos });
   const spent = await spend(key, "dear");
@@ -96,7 +96,7 @@ it("tell a key that has used up its limit that nothing is left", async () => {
   expect(told).toMatchObject({ label: "Büro", limit: 1e-9, limit_remaining: 0 });
 });
 
-it("tell the budgets of a key; without a spend limit, the one with the least left is its limit", async () => {
+it("show the budgets of a key; without a spend limit, the one with the least left is its limit", async () => {
   const { key, keyId } = await fixture.gateway.customer();
   const usd = (amountNanos: bigint) => ({ currencyCode: "USD", amountNanos });
   const budgets = [
@@ -129,7 +129,7 @@ function resetOf({ resetTime }: Budget): string | undefined {
   return resetTime && timestampDate(resetTime).toISOString();
 }
 
-it("tell when the key expires", async () => {
+it("show when the key expires", async () => {
   const { accountId } = await fixture.gateway.customer();
   const seconds = BigInt(Math.floor(Date.now() / 1000) + 3_600);
   const { secret } = await fixture.gateway.keys.createKey({

@@ -130,7 +130,7 @@ describe("base64", () => {
     });
   });
 
-  it("and lists are both left as they came where they were asked for", async () => {
+  it("and lists are both left unchanged if they were requested", async () => {
     vendor().answer = () => ({ body: JSON.stringify(lists) });
     for (const body of [ask, { ...ask, encoding_format: "float" }]) {
       const got = await fixture.send("/v1/embeddings", { body: JSON.stringify(body) });

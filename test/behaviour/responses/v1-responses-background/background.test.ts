@@ -97,7 +97,7 @@ describe.each(sdks)("the official SDK %s", (_version, sdk) => {
 });
 
 describe("a response in the background", () => {
-  it("a response in the background is asked for in its own words, but streamed, and not in the background of its vendor", async () => {
+  it("a background response is sent to its vendor as a streamed request that is not in the background", async () => {
     const body =
       '{ "background" : true, "temperature": 1.0, "model":"responses", "input":"Hi" ,"max_output_tokens":64}';
     const { id } = JSON.parse((await fixture.post(body)).body.toString()) as { id: string };

@@ -32,7 +32,7 @@ describe("R-TSK-3: the same Idempotency-Key", () => {
   });
 });
 
-describe("somebody else", () => {
+describe("another account", () => {
   it("another account neither gets, cancels, lists nor deletes a response", async () => {
     fixture.vendor.chat.always(hang);
     const asked = { model: "chat", input: "Hi", background: true } as const;
@@ -49,7 +49,7 @@ describe("somebody else", () => {
 });
 
 describe("cancel", () => {
-  it("cancelling a response that was waited for is a 400 that tells what to do", async () => {
+  it("cancelling a response that was waited for is a 400 with a remedy", async () => {
     for (const model of ["chat", "responses"]) {
       const { id } = await fixture.openai.responses.create({ model, input: "Hi" });
       await expect(fixture.openai.responses.cancel(id)).rejects.toMatchObject({
@@ -74,7 +74,7 @@ describe("delete", () => {
   });
 });
 
-describe("what is wrong with a request is told at once, and nothing is held", () => {
+describe("errors of a request are reported at once, and nothing is held", () => {
   const body = { model: "chat", input: "Hi", background: true };
   it.each([
     ["not kept", { ...body, store: false }, {}, 400, "invalid_request", "store"],

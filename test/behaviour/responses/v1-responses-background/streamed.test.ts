@@ -74,7 +74,7 @@ describe.each(sdks)("the official SDK %s", (_version, sdk) => {
   });
 });
 
-it("a stream tells what is made while it is made; leaving changes nothing, and it goes on from any event", async () => {
+it("a stream shows the reply while it is generated; disconnecting changes nothing, and it continues from any event", async () => {
   const { openai } = fixture;
   const passed = Promise.withResolvers<void>();
   const made = strictResponses().answer;
@@ -105,7 +105,7 @@ it("a stream tells what is made while it is made; leaving changes nothing, and i
 it.each([
   ["cancelled", "cancelled", null],
   ["failed", "failed", { code: "upstream_error" }],
-])("one that is %s ends its stream, and says so", async (_, status, error) => {
+])("a response that is %s ends its stream with that status", async (_, status, error) => {
   const { openai } = fixture;
   const before = await fixture.settled();
   const held = Promise.withResolvers<void>();
@@ -145,7 +145,7 @@ it("the same Idempotency-Key reads the same stream again", async () => {
   expect(fixture.vendor.chat.requests).toHaveLength(1);
 });
 
-describe("what cannot be read as a stream is told", () => {
+describe("a response that cannot be read as a stream is refused with the reason", () => {
   const get = (path: string) =>
     send(`${fixture.gateway.url}/v1/responses/${path}`, {
       method: "GET",

@@ -59,7 +59,7 @@ it.each([false, true])(
   },
 );
 
-it("store: false keeps nothing, and is not told as dropped even to a strict caller", async () => {
+it("store: false stores nothing, and is not reported as dropped even to a strict caller", async () => {
   const openai = client(customer);
   const { data, response } = await openai.responses
     .create(

@@ -69,7 +69,7 @@ describe("the owner", () => {
   });
 });
 
-describe("somebody else", () => {
+describe("another account", () => {
   it("is answered 404, and the vendor is not asked (R-VND-3)", async () => {
     const id = await remembered();
     fixture.keeper.answers.set(`GET /v1/responses/${id}`, { body: `{"id":"${id}"}` });
@@ -103,7 +103,7 @@ describe("a vendor that refuses", () => {
     },
   );
 
-  it("a vendor that refuses with 429 for our empty account is no limit of the customer, and tells the operator", async () => {
+  it("a vendor that refuses with 429 for the operator's empty account is no limit of the customer, and notifies the operator", async () => {
     const id = await remembered();
     const body = '{"error":{"message":"pay","code":"insufficient_quota"}}';
     fixture.keeper.answers.set(`GET /v1/responses/${id}`, { status: 429, body });

@@ -119,7 +119,7 @@ describe("the bytes", () => {
 });
 
 describe("refused", () => {
-  it("is whoever does not own it, in the same words as for an id that nobody has", async () => {
+  it("is any other account, in the same words as for an unknown id", async () => {
     const id = await kept();
     const { key } = await fixture.gateway.customer();
     const headers = { authorization: `Bearer ${key}` };

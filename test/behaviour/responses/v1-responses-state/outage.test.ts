@@ -57,7 +57,7 @@ it("a stream gets its end although it cannot be kept", async () => {
     .toBe(1);
 });
 
-it("a request that refers to something is told so within a second, for nothing", async () => {
+it("a request that refers to stored objects is refused within a second, free of charge", async () => {
   const first = await openai.responses.create({ model, input: "x" });
   await expect.poll(async () => (await gateway.money(customer.accountId)).held).toBe(0n);
   const before = upstream.requests.length;

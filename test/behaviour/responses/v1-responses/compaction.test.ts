@@ -97,7 +97,7 @@ describe.each(vendorStyles)("a model whose vendor speaks %s", (style) => {
 describe.each(translated)("a model whose vendor speaks %s and cannot compact", (style) => {
   const model = modelOf(style);
 
-  it("is asked for a summary without tools, and gets it with the next request", async () => {
+  it("receives a request for a summary without tools, and gets it with the next request", async () => {
     const { openai } = await start();
     const { output } = await openai.responses.create({
       model,

@@ -290,7 +290,7 @@ describe("a handshake", () => {
     expect((await sendBytes(fixture.gateway.url, other)).status).toBe(405);
   });
 
-  it("a handshake of a client that leaves at once harms nobody", async () => {
+  it("a handshake of a client that disconnects at once harms no other client", async () => {
     const { key } = await fixture.gateway.customer();
     const { hostname, port } = new URL(fixture.gateway.url);
     const socket = connectTcp(Number(port), hostname);

@@ -38,7 +38,7 @@ describe.each(paths)("%s", (path) => {
     expect((await fixture.gateway.call(id)).path).toBe(path);
   });
 
-  it("streams where the body or the path says so", async () => {
+  it("streams if the body or the path requests it", async () => {
     const reply = await post({ ...ask, stream: true });
     expect(dataOf(reply.body).at(-1)).toBe("[DONE]");
     expect(reply.body.toString()).not.toContain("usage");

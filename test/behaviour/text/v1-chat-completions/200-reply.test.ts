@@ -15,7 +15,7 @@ it("the SDK gets an answer with the public model name", async () => {
   expect(reply._request_id).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-it("the vendor is asked for its own model, with the operator's credential and nothing of the client's", async () => {
+it("the vendor gets its own model, with the operator's credential and nothing of the client's", async () => {
   const headers = {
     cookie: "session=1",
     "openai-organization": "org-client",

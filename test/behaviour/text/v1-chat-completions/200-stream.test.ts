@@ -33,7 +33,7 @@ it("reasoning and unknown members pass in a stream", async () => {
 });
 
 describe("usage", () => {
-  it("is asked for, and hidden from a client that did not", async () => {
+  it("is requested from the vendor, and hidden from a client that did not request it", async () => {
     const id = newRequestId();
     const reply = await fixture.chat({ ...ask, stream: true }, { "x-request-id": id });
     expect(fixture.upstream.last().json?.stream_options).toEqual({ include_usage: true });

@@ -261,7 +261,7 @@ function cut(all: Buffer, sizes: readonly number[]): Buffer[] {
   return pieces;
 }
 
-it("any JSON value survives in a place that nobody reads", async () => {
+it("any JSON value survives in an unused place", async () => {
   await fc.assert(
     fc.asyncProperty(jsonText, space, async (value, gap) => {
       const body = `{"model":"${publicModel}","messages":[{"role":"user","content":"x"}],"x_any":${gap}${value}${gap}}`;

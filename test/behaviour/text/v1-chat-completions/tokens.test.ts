@@ -37,7 +37,7 @@ async function called(body: object, key = fixture.customer.key): Promise<Recorde
 }
 
 describe("the hold (R-MON-4)", () => {
-  it("the hold is of the byte bound where the balance covers it, whoever's tokenizer it is", async () => {
+  it("the hold is of the byte bound if the balance covers it, for every tokenizer", async () => {
     const ofKnown = await called(asking("known"));
     const ofUnknown = await called(asking("unknown"));
     expect(ofKnown.held?.amountNanos).toBeGreaterThan(exact * 250n * 2n);
@@ -67,7 +67,7 @@ describe("the hold (R-MON-4)", () => {
     );
   });
 
-  it("the hold is refused by the bound where nobody knows the tokenizer", async () => {
+  it("the hold is refused by the bound if the tokenizer is unknown", async () => {
     const { key } = await fixture.gateway.customer({ balanceNanos: exact * 250n + 2_000n });
     const reply = await fixture.chat(asking("unknown"), { authorization: `Bearer ${key}` });
     expect(reply.status).toBe(402);
@@ -96,7 +96,7 @@ describe("the charge where the vendor reports nothing (R-MON-8)", () => {
     expect(call.usage?.outputTokens).toBeLessThanOrEqual(5);
   });
 
-  it("takes a quarter of the text's bytes where nobody knows the tokenizer; a picture is no text", async () => {
+  it("takes a quarter of the text's bytes if the tokenizer is unknown; an image is no text", async () => {
     const url = `data:image/png;base64,${"A".repeat(100_000)}`;
     const picture = { type: "image_url", image_url: { url } };
     const body = { model: "unknown", messages: [{ role: "user", content: [picture] }] };

@@ -213,7 +213,7 @@ describe("estimated by the gateway", () => {
 });
 
 describe("long bodies", () => {
-  it("a body with more than 2 MiB of text is estimated by its length: nothing parses it, and no vendor is asked (R-LIM-2)", async () => {
+  it("a body with more than 2 MiB of text is estimated by its length: nothing parses it, and no vendor is called (R-LIM-2)", async () => {
     const content = "x".repeat(countBytesMax);
     const body = { ...ask, messages: [{ role: "user", content }] };
     const tokens = json(await count("/v1/messages/count_tokens", body))["input_tokens"] as number;

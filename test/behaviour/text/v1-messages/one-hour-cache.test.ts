@@ -83,7 +83,7 @@ async function ask(path: string, body: object, id: string): Promise<Response> {
   });
 }
 
-it("without a price it is a 400 that names the member and the unit, before the vendor is asked", async () => {
+it("without a price it is a 400 that names the member and the unit, before the vendor is called", async () => {
   const asked = running.vendor?.requests.length;
   const response = await ask("/v1/messages", { ...own, model: "plain" }, newRequestId());
   expect([response.status, await response.text()]).toEqual([

@@ -67,7 +67,7 @@ describe("R-MON-2: what a dead process kept", () => {
     expect(points).toEqual([...each, ...each]);
   });
 
-  test("waits for a database that is away, and survives a stop meanwhile", async () => {
+  test("waits for an unreachable database, and survives a stop meanwhile", async () => {
     const entries = await leave(2);
     const away = vi.fn().mockRejectedValue(new Error("away"));
     const first = replay({ findKnown: away });

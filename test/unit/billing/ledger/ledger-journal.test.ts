@@ -67,7 +67,7 @@ describe("a ledger with a journal", () => {
     proxy.cut();
   }
 
-  test("R-MON-2: a settlement is durable while the database is away, and is booked once when it is back", async () => {
+  test("R-MON-2: a settlement is durable while the database is unreachable, and is booked once when it is back", async () => {
     const account = await billing.account(100n);
     const ledger = open();
     const id = await hold(ledger, account);
@@ -144,7 +144,7 @@ describe("a ledger with a journal", () => {
     expect(await billing.balance(account)).toEqual({ available: 87n, held: 0n });
   });
 
-  test("R-MON-2: several processes with files of their own book the settlements of one that ended, once", async () => {
+  test("R-MON-2: several processes with separate files book the settlements of an ended one, once", async () => {
     const account = await billing.account(100n);
     const files = new JournalFiles(folder);
     const names = files.assign();

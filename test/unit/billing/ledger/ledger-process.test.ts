@@ -95,7 +95,7 @@ describe("the ledger of a process", () => {
     await ledger.close();
   });
 
-  test("R-MON-7: a hold that was given up holds nothing, also where another one was given up just before its account's queue was empty", async () => {
+  test("R-MON-7: an abandoned hold holds nothing, also if another one was abandoned just before its account's queue was empty", async () => {
     const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs: 200 });
     const accounts = [await billing.account(100n), await billing.account(100n)];
     const [accountId = "", other = ""] = accounts;

@@ -240,7 +240,7 @@ describe("the ledger", () => {
     expect(ledger.stats()).toMatchObject({ pendingRecords: 0, droppedRecords: 1 });
   });
 
-  test("R-MON-10: records of refused calls are bounded while the database is away", async () => {
+  test("R-MON-10: records of refused calls are bounded while the database is unreachable", async () => {
     const ledger = open("postgres://127.0.0.1:1/none");
     const row = callRow(newId(), newId(), { status: 402 });
     for (let index = 0; index < 10_003; index++) ledger.record(row);

@@ -102,7 +102,7 @@ describe("processes that are lost", () => {
     expect(await billing.balance(accountId)).toEqual({ available: 100n, held: 0n });
   });
 
-  test("R-MON-2: the hold of a running call stays open when the database's clock is set forward by a day, and one that nobody renews is freed later", async () => {
+  test("R-MON-2: the hold of a running call stays open when the database's clock is set forward by a day, and a hold without renewals is freed later", async () => {
     const accountId = await billing.account(100n);
     const [id, nodeId] = [newId(), await steady()];
     await billing.send({ accountId, holds: [{ id, amountNanos: 20n }] }, nodeId);
@@ -140,7 +140,7 @@ describe("processes that are lost", () => {
     expect(await billing.balance(accountId)).toEqual({ available: 43n, held: 0n });
   });
 
-  test("a process without steady heartbeats declares no other one dead, for the database was away", async () => {
+  test("a process without steady heartbeats declares no other one dead, because the database was unreachable", async () => {
     const accountId = await billing.account(50n);
     const id = await lost(accountId, 30n, 7n);
     const [fresh, gone] = [newId(), await steady()];

@@ -112,7 +112,7 @@ test("a settlement whose journal write failed waits for the database again", asy
   await vi.waitFor(() => expect(done).toEqual([item.id]));
 });
 
-test("closing journals all settlements, whether the database is away or slow", async () => {
+test("closing journals all settlements, whether the database is unreachable or slow", async () => {
   const items = Array.from({ length: 20 }, ask);
   await settling.close();
   expect(done).toEqual(items.map(({ id }) => id));

@@ -56,7 +56,7 @@ test("R-MON-2: a repetition of an ended hold is refused as closed, and the other
   expect(await billing.balance(accountId)).toEqual({ available: 860n, held: 100n });
 });
 
-test("R-MON-2: a statement that the database refuses for good is sent until it passes, and two log lines say so", async () => {
+test("R-MON-2: a statement that the database always refuses is sent until it passes, and two log lines report it", async () => {
   const accountId = await billing.account(1_000n);
   const id = newId();
   await ledger.hold({ id, accountId, amountNanos: 100n, keyId: "" });

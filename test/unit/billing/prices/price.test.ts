@@ -50,7 +50,7 @@ describe("R-MON-1: the cost of a call", () => {
     expect(callCost(dear, used)).toBe(300n * 1_000n + 300n * 1_250n + 400n * 100n);
   });
 
-  test("R-MON-13: tokens written to the cache for an hour have a price of their own", () => {
+  test("R-MON-13: tokens written to the cache for an hour have a separate price", () => {
     const dear = { ...price({ input: "1", cacheWrite: "1.25" }), cacheWrite1h: 2_000_000_000n };
     const used = {
       ...usage({ inputTokens: 1_000, cacheWriteTokens: 300 }),
@@ -95,7 +95,7 @@ describe("R-MON-1: the cost of a call", () => {
     expect(callCost(mini, used)).toBe((50n * 25_000_000n) / 1_000_000n);
   });
 
-  test("audio is part of input and output, and has the price of text where it has none of its own", () => {
+  test("audio is part of input and output, and has the price of text unless it has a separate price", () => {
     const tokens = { inputTokens: 100, cachedInputTokens: 40, outputTokens: 50 };
     const used = { ...usage(tokens), audioInputTokens: 90, audioOutputTokens: 30 };
     expect(callCost(mini, used)).toBe(callCost(mini, usage(tokens)));

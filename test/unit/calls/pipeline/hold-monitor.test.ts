@@ -124,7 +124,7 @@ describe("the hold of a stream (R-MON-5)", () => {
       expect(scene.reply.unreadEventBytes).toBe(800);
     });
 
-    it("is asked for after an answer to an earlier request that did not ask for it", async () => {
+    it("is called for after an answer to an earlier request that did not request it", async () => {
       scene.come(50);
       const covered = waits(200);
       expect(scene.asked).toHaveLength(1);

@@ -162,7 +162,7 @@ describe("a reply without text (R-MON-16)", () => {
     expect(meter({ ...empty, reported, units }).isCharged).toBe(true);
   });
 
-  it("is charged if the request asked for something of its own text", () => {
+  it("is charged if the request asked for data about its own text", () => {
     expect(meter({ ...empty, reported: usage(9, 0), isTextRequested: false }).isCharged).toBe(true);
   });
 

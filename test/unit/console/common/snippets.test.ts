@@ -65,7 +65,7 @@ test("a streamed call is streamed again, in the way of its style", async () => {
   expect(gemini.url).toBe(`http://host${path}?alt=sse`);
 });
 
-test("where the body is not known, it says so", async () => {
+test("if the body is unknown, it reports that", async () => {
   expect((await read({ path: "/fal/run/fal-ai/flux" })).body).toBe(options.body);
 });
 

@@ -103,7 +103,7 @@ test("calls of tools that come in pieces and side by side become one message, wi
   expect(messageOf(reply, false)).toBeUndefined();
 });
 
-test("calls of a vendor that numbers all of them the same are told apart by their ids", () => {
+test("calls of a vendor that numbers all of them alike are distinguished by their ids", () => {
   const call = (id: string) => ({ index: 0, id, function: { name: "x", arguments: id } });
   const { calls } = put([delta({ tool_calls: [call("a")] }), delta({ tool_calls: [call("b")] })]);
   expect(calls.map((each) => [each.id, each.function.arguments])).toEqual([

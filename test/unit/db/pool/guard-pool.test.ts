@@ -32,7 +32,7 @@ test("R-MON-7: transactions whose connection breaks cost the ORM no connection, 
   await expect.poll(() => answers().catch(() => "none")).toEqual([{ one: 1 }]);
 });
 
-test("a connection that breaks in somebody's hands does not end the process", async () => {
+test("a connection that breaks while in use does not end the process", async () => {
   const client = await database.pool.connect();
   const ended = new Promise((resolve) => client.once("end", resolve));
   const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");

@@ -143,7 +143,7 @@ describe("listeners of one process", () => {
     await Promise.all(both.map((each) => each.listener.close()));
   });
 
-  it("a listener that is closed before it listens keeps nobody waiting for its start", async () => {
+  it("a listener that is closed before it listens keeps no caller waiting for its start", async () => {
     proxy.hang();
     const { listener: closed } = listener();
     const starting = closed.start();

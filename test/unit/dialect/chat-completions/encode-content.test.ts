@@ -90,7 +90,7 @@ describe("R-TXT-1: turns of other styles become messages that every vendor takes
   });
 });
 
-describe("R-TXT-3: reasoning goes back to vendors of its own style only", () => {
+describe("R-TXT-3: reasoning returns only to vendors of its style", () => {
   const reasoning = (dialect: Dialect, signature: string): PartInit => ({
     kind: { case: "reasoning", value: { text: "hm", seal: { dialect, signature } } },
   });
@@ -104,7 +104,7 @@ describe("R-TXT-3: reasoning goes back to vendors of its own style only", () => 
     });
   });
 
-  it("reasoning goes back in the message that it led to, though it came in an item of its own", () => {
+  it("reasoning returns in the message that it led to, although it arrived in a separate item", () => {
     const thought = model(reasoning(Dialect.CHAT_COMPLETIONS, "reasoning_content"));
     expect(messagesOf(user(text("q")), thought, model(text("a")), model(text("b")))).toEqual([
       { role: "user", content: "q" },

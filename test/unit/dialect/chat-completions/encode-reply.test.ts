@@ -170,7 +170,7 @@ describe("R-TXT-2: a reply for a client", () => {
     expect(dropped).toEqual([]);
   });
 
-  it("tells sources by their place in the whole content", () => {
+  it("shows sources by their position in the whole content", () => {
     const cited = (text: string, init: object) => ({
       kind: {
         case: "text" as const,
@@ -236,7 +236,7 @@ describe("R-TXT-2: a reply for a client", () => {
     expect(encode({ stopReason }).body.choices[0].finish_reason).toBe(word);
   });
 
-  it("tells why the model refused in the refusal", () => {
+  it("contains the reason of a refusal", () => {
     const { body } = encode({ stopReason: StopReason.REFUSAL, stopDetail: "no" });
     expect(body.choices[0]).toMatchObject({
       message: { content: null, refusal: "no" },

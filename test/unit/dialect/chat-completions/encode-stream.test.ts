@@ -65,7 +65,7 @@ describe("R-TXT-1: a stream for a client", () => {
     }
   });
 
-  it("a stream for a client has usage in a chunk of its own where it was asked for, and null before", () => {
+  it("a stream for a client has usage in a separate chunk if requested, and null before", () => {
     const { chunks } = write(plain, true);
     expect(chunks.slice(0, -1).map(({ usage }) => usage)).toEqual([null, null, null]);
     expect(chunks.at(-1)).toMatchObject({
@@ -120,7 +120,7 @@ describe("R-TXT-1: a stream for a client", () => {
     expect(dropped).toEqual(["reasoning.seal", "web_search_call"]);
   });
 
-  it("tells sources by their place in the whole content", () => {
+  it("shows sources by their position in the whole content", () => {
     const cited = { dialect: Dialect.MESSAGES, json: "{}", url: "https://x.test", title: "X" };
     const { deltas } = write([
       event("start", {}),

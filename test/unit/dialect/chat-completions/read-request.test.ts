@@ -163,7 +163,7 @@ describe("R-ERR-7: bad bodies are refused by name", () => {
     expect(refusal(body)).toMatchObject({ param, meaning: { status: 400 } });
   });
 
-  it("holding the larger of two limits: nobody knows which one a vendor goes by", () => {
+  it("holding the larger of two limits: vendors differ in which one they apply", () => {
     const limits = { max_completion_tokens: 1, max_tokens: 100_000 };
     expect(read({ model: "m", messages, ...limits }).maxOutputTokens).toBe(100_000);
   });

@@ -246,7 +246,7 @@ describe("R-TXT-1: whole replies", () => {
       }),
     );
 
-  it("restore the model name and tell usage", () => {
+  it("restore the model name and report usage", () => {
     const {
       body,
       usage: told,

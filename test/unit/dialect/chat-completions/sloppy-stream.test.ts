@@ -242,7 +242,7 @@ describe("tool calls", () => {
     expect(partsOf(decoded(...chunks, finish("tool_calls"), "[DONE]"))).toEqual(two);
   });
 
-  it("of one reply have ids of their own, streamed and whole", () => {
+  it("of one reply have unique ids, streamed and whole", () => {
     const ids = (events: readonly GenerateEvent[]) =>
       partsOf(events).map((part) => part.split(" ")[0]);
     const all = ["f", "g", "h"].map((name, index) => ({ index, id: "x", ...fn(name, a) }));
@@ -399,7 +399,7 @@ describe("a stream that ends by the whole message", () => {
     usage: { prompt_tokens: 100, completion_tokens: 50, total_tokens: 150 },
   });
 
-  it("tells its text once", () => {
+  it("shows its text once", () => {
     expect(partsOf(decoded(chunk({ content: "One two" }), last({ content: "One two" })))).toEqual([
       "text: One two",
     ]);
@@ -578,7 +578,7 @@ describe("usage", () => {
       { prompt_tokens: 20, completion_tokens: 10, total_tokens: 5 },
       { inputTokens: 20, outputTokens: 10 },
     ],
-  ])("has what only the total tells: %s", (_name, usage, expected) => {
+  ])("has the count that only the total contains: %s", (_name, usage, expected) => {
     expect(usageOf(chunk({ content: "a" }), done, count(usage), "[DONE]")).toMatchObject(expected);
   });
 });

@@ -215,7 +215,7 @@ describe("messages", () => {
     expect(refused(messages.guard, body)).toBe(param),
   );
 
-  it("an inline tool without a limit is told the limit of the model", () => {
+  it("an inline tool without a limit gets the limit of the model", () => {
     const tool = { type: "web_search_20260318", name: "web_search" };
     const body = {
       tools: [{ ...tool, max_uses: null }],

@@ -201,7 +201,7 @@ describe("usage", () => {
     expect(counted).toMatchObject({ inputTokens: 3, outputTokens: 0, reasoningTokens: 0 });
   });
 
-  it("is absent where the vendor told none", () => {
+  it("is absent if the vendor reported none", () => {
     const { usageMetadata: _, ...rest } = chunk([], { finish: "STOP" }) as Record<string, unknown>;
     expect(whole(rest).usage).toBeUndefined();
   });
@@ -299,7 +299,7 @@ describe("sources", () => {
     expect(cited(...chunks)).toEqual([{ text: "A", urls: [uri] }]);
   });
 
-  it("that come behind a call, or without any text, have a text of their own", () => {
+  it("that follow a call, or any text, have separate texts", () => {
     const late = chunk([], { ...stop, candidate: grounding });
     expect(cited(chunk([A]), chunk([call]), late)).toEqual([
       { text: "A", urls: [] },
@@ -377,7 +377,7 @@ describe("calls", () => {
   const stop = { finish: "STOP" };
   const named = (name: string): object => ({ functionCall: { name, args: { x: 1 } } });
 
-  it("that come in several chunks are several, each with an id of its own", () => {
+  it("that arrive in several chunks are several, each with a unique id", () => {
     const calls = callsOf(chunk([named("f")]), chunk([named("f"), named("g")], stop));
     expect(calls).toMatchObject([{ name: "f" }, { name: "f" }, { name: "g" }]);
     expect(new Set(calls.map((call) => (call as { id: string }).id)).size).toBe(3);
@@ -396,7 +396,7 @@ describe("calls", () => {
     expect(one?.[0]?.id).not.toBe(other?.[0]?.id);
   });
 
-  it("whose name and arguments come in parts of their own are one call", () => {
+  it("whose name and arguments arrive in separate parts are one call", () => {
     const name = { functionCall: { name: "f", args: {} } };
     const args = { functionCall: { args: { x: 1 } } };
     const joined = [{ name: "f", input: '{"x":1}' }];

@@ -14,7 +14,7 @@ describe("streams", () => {
     chunk([], { finish: "STOP", usage: { ...counts, candidatesTokenCount: 7 } }),
   ];
 
-  it("tell their events in order, with what is known of the usage first", () => {
+  it("return their events in order, with the known usage first", () => {
     const events = streamed(sse(...chunks));
     expect(casesOf(events)).toEqual([
       "start",
@@ -48,7 +48,7 @@ describe("streams", () => {
     expect(streamed(numbered.trimEnd())).toEqual(expected);
   });
 
-  it("tell the same wherever the bytes are cut, and whatever ends their lines", () => {
+  it("return the same wherever the bytes are cut, and for every line ending", () => {
     const body = sse(...chunks);
     const expected = streamed(body);
     const length = Buffer.byteLength(body);

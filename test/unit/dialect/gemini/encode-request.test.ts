@@ -96,7 +96,7 @@ describe("the form of the reply", () => {
         responseJsonSchema: { type: "object", $ref: "#" },
       },
     ],
-  ])("the form of the reply is asked for in Gemini's words: %j", (responseFormat, config) => {
+  ])("the form of the reply is requested in Gemini's words: %j", (responseFormat, config) => {
     expect(bodyWith({ responseFormat })["generationConfig"]).toEqual(config);
     expect(droppedOf({ responseFormat })).toEqual([]);
   });
@@ -151,7 +151,7 @@ describe("reasoning", () => {
     ["gemini-2.0-flash", { effort: "high" }, undefined, ["reasoning"]],
     ["gemini-2.0-flash", { effort: "none" }, undefined, []],
     ["tunedModels/mine", { effort: "low" }, { thinkingBudget: 1024 }, []],
-  ] as const)("%s is asked for the reasoning %j", (model, reasoning, thinkingConfig, dropped) => {
+  ] as const)("%s gets the reasoning setting %j", (model, reasoning, thinkingConfig, dropped) => {
     const config = thinkingConfig && { thinkingConfig };
     expect(bodyWith({ reasoning }, model)["generationConfig"]).toEqual(config);
     expect(droppedOf({ reasoning }, model)).toEqual(dropped);

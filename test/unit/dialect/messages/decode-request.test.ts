@@ -93,7 +93,7 @@ describe("R-TXT-3: wrapped reasoning opens into what it was", () => {
 });
 
 describe("R-ERR-1: a request that cannot be read or served", () => {
-  it("tells the SDK to go on without a thread, in the words that it knows", () => {
+  it("makes the SDK continue without a thread, in the words that it knows", () => {
     const error = refusal({ thread: { type: "create" } });
     expect(messagesErrorBody(error, "")).toMatchObject({
       error: {

@@ -62,7 +62,7 @@ describe("wire §1.3: a stream of messages", () => {
     ["stop_sequence", StopReason.STOP_SEQUENCE],
     ["pause_turn", StopReason.PAUSE],
     ["of_tomorrow", StopReason.END],
-  ])("tells why it ended: %s", (word, stopReason) => {
+  ])("contains its end reason: %s", (word, stopReason) => {
     const events = decode(frames(start, end(word), over));
     expect(last(events)).toMatchObject({ value: { stopReason } });
   });
@@ -157,7 +157,7 @@ describe("R-ERR-6: a stream that ends otherwise", () => {
     expect(decode(frames(start, block("text")))).toHaveLength(2);
   });
 
-  it("a stream without its last event, or its last line, is complete where it told its stop reason", () => {
+  it("a stream without its last event, or its last line, is complete if it contains its stop reason", () => {
     expect(last(decode(frames(start, end("end_turn"))))).toMatchObject({ case: "end" });
     const text = frames(start, end("end_turn"), over).trimEnd();
     expect(decode(text).filter(({ kind }) => kind.case === "end")).toHaveLength(1);

@@ -3,8 +3,8 @@ import { Dialect } from "../../../../gen/uas/http/v1/http_pb.ts";
 import { Role, ToolChoiceMode } from "../../../../gen/uas/inference/v1/conversation_pb.ts";
 import { call, encode, f, hi, refusal, result, say } from "./encoding.ts";
 
-describe("wire §3: what the vendor must be told", () => {
-  it("the vendor is told the caller's max_tokens, else the model's, else 4096", () => {
+describe("wire §3: what the vendor must receive", () => {
+  it("the vendor gets the caller's max_tokens, else the model's, else 4096", () => {
     expect(encode({ maxOutputTokens: 5 }).sent.max_tokens).toBe(5);
     expect(encode({}).sent.max_tokens).toBe(8_000);
     expect(encode({}, [hi], 0).sent.max_tokens).toBe(4_096);
@@ -19,7 +19,7 @@ describe("wire §3: what the vendor must be told", () => {
 });
 
 describe("R-TXT-2: sampling", () => {
-  it("cuts a temperature above 1, and says so", () => {
+  it("cuts a temperature above 1, and reports it", () => {
     expect(encode({ temperature: 1.5 })).toMatchObject({
       sent: { temperature: 1 },
       dropped: ["temperature"],
@@ -30,7 +30,7 @@ describe("R-TXT-2: sampling", () => {
     });
   });
 
-  it("leaves top_p out beside a temperature, and says so unless it is 1", () => {
+  it("drops top_p next to a temperature, and reports it unless it is 1", () => {
     expect(encode({ temperature: 0.7, topP: 0.5 }).dropped).toEqual(["top_p"]);
     expect(encode({ temperature: 0.7, topP: 1 }).dropped).toEqual([]);
   });
@@ -55,7 +55,7 @@ describe("R-TXT-2: sampling", () => {
     ["n", "2"],
     ["modalities", '["text","audio"]'],
     ["web_search_options", "{}"],
-  ])("refuses %s, whose loss would change what is asked for", (name, json) => {
+  ])("refuses %s, whose loss would change the request", (name, json) => {
     expect(refusal({ extras: [{ name, json }] })).toMatchObject({ status: 400, param: name });
   });
 });

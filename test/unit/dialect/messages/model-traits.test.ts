@@ -20,7 +20,7 @@ function ask(model: string, members: object, maxOutputTokens = 64_000) {
 const high = { reasoning_effort: "high" };
 const adaptive = { type: "adaptive" };
 
-describe("wire §3, reasoning request: effort is asked for as each model takes it", () => {
+describe("wire §3, reasoning request: effort is sent in the form of each model", () => {
   it.each([
     ["claude-opus-4-20250514", { type: "enabled", budget_tokens: 24_576 }, undefined],
     ["claude-sonnet-4-5@20250929", { type: "enabled", budget_tokens: 24_576 }, undefined],
@@ -30,7 +30,7 @@ describe("wire §3, reasoning request: effort is asked for as each model takes i
     ["claude-opus-5", adaptive, { effort: "high" }],
     ["claude-fable-5-1", adaptive, { effort: "high" }],
     ["a-model-of-somebody-else", adaptive, { effort: "high" }],
-  ])("%s is asked for effort in its own form: %j", (model, thinking, config) => {
+  ])("%s gets effort in its own form: %j", (model, thinking, config) => {
     const asked = ask(model, high);
     expect(asked.thinking).toMatchObject(thinking);
     expect(asked.output_config).toEqual(config);
@@ -48,7 +48,7 @@ describe("wire §3, reasoning request: effort is asked for as each model takes i
     });
   });
 
-  it("a model that does not think says so", () => {
+  it("a model that does not think reports it", () => {
     expect(ask("claude-3-haiku-20240307", high)).toMatchObject({
       thinking: undefined,
       output_config: undefined,

@@ -211,7 +211,7 @@ describe("R-TXT-1: whole replies", () => {
       ...extra,
     });
 
-  it("restore the model name and tell usage", () => {
+  it("restore the model name and report usage", () => {
     const told = { input_tokens: 5, cache_read_input_tokens: 4, output_tokens: 3 };
     const relay = style.relayReply(
       Buffer.from(reply("vendor-model", { usage: told })),

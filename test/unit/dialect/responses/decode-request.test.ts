@@ -54,7 +54,7 @@ describe("a responses request is read", () => {
     expect(stream).toBe(false);
   });
 
-  it("a responses request is read with messages that tell no type, and nulls for what is absent", () => {
+  it("a responses request is read with messages without a type, and nulls for absent members", () => {
     const input = [
       { role: "user", content: [{ type: "input_text", text: "a" }] },
       { role: "assistant", content: "b", phase: null },

@@ -45,7 +45,7 @@ describe("a vendor's stream is read", () => {
     expect(reply).toMatchObject({ id: "resp_1", parts: [{ kind: { value: { text: "x" } } }] });
   });
 
-  it("a vendor's stream is read past events that nobody knows", () => {
+  it("a vendor's stream is read past unknown events", () => {
     const stream = sse(
       { type: "response.created", response: { id: "resp_1" } },
       { type: "response.hologram.delta", delta: "x" },

@@ -144,7 +144,7 @@ describe("a whole reply is read by clients", () => {
     expect(output[2]).toMatchObject({ type: "function_call", arguments: "{}" });
   });
 
-  it("what a whole reply cannot tell is named (R-TXT-2)", () => {
+  it("members that a whole reply cannot carry are named (R-TXT-2)", () => {
     const dropped: string[] = [];
     encodeResponsesReply(
       reply,

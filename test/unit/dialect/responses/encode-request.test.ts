@@ -49,7 +49,7 @@ describe("a request of another style is written for a responses vendor", () => {
     });
   });
 
-  it("text, calls and results become items of their own, ids kept or hashed alike", () => {
+  it("text, calls and results become separate items, ids kept or hashed alike", () => {
     const long = "x".repeat(80);
     const { body } = chat({
       conversation: {
@@ -180,7 +180,7 @@ describe("a request of another style is written for a responses vendor", () => {
     ],
   ];
   for (const [name, reasoning, written] of efforts) {
-    it(`reasoning is asked for by ${name}, sealed where it may come`, () => {
+    it(`reasoning is requested by ${name}, sealed where it may arrive`, () => {
       const { body } = messages({ reasoning });
       expect(body["reasoning"]).toEqual(written);
       const isOff = (written as { effort: string }).effort === "none";
@@ -282,7 +282,7 @@ describe("a request of another style is written for a responses vendor", () => {
     ],
   ];
   for (const [name, init] of refused) {
-    it(`a request with ${name} is refused: leaving it out would change what is asked for`, () => {
+    it(`a request with ${name} is refused: leaving it out would change the request`, () => {
       expect(() => messages(init)).toThrow(expect.objectContaining({ status: 400 }));
     });
   }

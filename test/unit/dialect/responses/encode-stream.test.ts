@@ -50,7 +50,7 @@ describe("a streamed response is followed by the strict state machine of openai 
   }
 });
 
-describe("a streamed response tells what the vendor said", () => {
+describe("a streamed response repeats the vendor's reply", () => {
   const responseOf = (name: string) => {
     const events = replies[name] ?? [];
     const last = eventsOf(streamOf(events, options())).at(-1);
@@ -86,7 +86,7 @@ describe("a streamed response tells what the vendor said", () => {
     expect(opened).toMatchObject({ text: "let me think", seal: { signature: "sig==" } });
   });
 
-  it("gives a call without input an empty object, and each call an id of its own", () => {
+  it("gives a call without input an empty object, and each call a unique id", () => {
     const { output } = responseOf("reasoning with a foreign seal, text and calls");
     expect(output.map(({ type }) => type)).toEqual([
       "reasoning",
@@ -114,7 +114,7 @@ describe("a streamed response tells what the vendor said", () => {
     });
   });
 
-  it("tells a vendor's explanation of a refusal as a refusal", () => {
+  it("shows a vendor's explanation of a refusal as a refusal", () => {
     const events = [start(), end({ stopReason: StopReason.REFUSAL, stopDetail: "not this" })];
     const last = eventsOf(streamOf(events, options())).at(-1)?.["response"];
     expect(last).toMatchObject({

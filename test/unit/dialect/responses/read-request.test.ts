@@ -46,7 +46,7 @@ describe("what routing and billing need", () => {
     expect(read(style, { ...ask, ...nulls }).maxOutputTokens).toBeUndefined();
   });
 
-  it("tells whether nobody waits for the reply", () => {
+  it("reports whether the request is in the background", () => {
     const read1 = (background: unknown) => read(style, { ...ask, background }).isBackground;
     expect([true, false, null, undefined].map(read1)).toEqual([true, false, false, false]);
   });

@@ -201,7 +201,7 @@ describe("R-ERR-6: how a stream ended", () => {
     expect(relayed(style, about("response.created", { error: {} })).relay.failed).toBe(false);
   });
 
-  it("is told with the sequence number that comes next", () => {
+  it("is reported with the sequence number that comes next", () => {
     const next = (stream: string): unknown => {
       const lost = new GatewayError(ErrorCode.UPSTREAM_ERROR, "lost");
       const told = relayed(style, stream).relay.errorEvent(lost).toString();
@@ -229,7 +229,7 @@ describe("R-TXT-1: whole replies", () => {
       ...extra,
     });
 
-  it("restore the model name and tell usage", () => {
+  it("restore the model name and report usage", () => {
     const relay = style.relayReply(
       Buffer.from(reply("vendor-model", { usage })),
       optionsOf({ model: "public/é" }),

@@ -133,7 +133,7 @@ describe("a call that the length limit cut is incomplete", () => {
     ]);
   });
 
-  it("a call that the length limit cut is incomplete in a stream, also where the vendor ended the part before it told the reason", () => {
+  it("a call that the length limit cut is incomplete in a stream, also if the vendor ended the part before it reported the reason", () => {
     const call = { kind: { case: "toolCall" as const, value: { id: "c1", name: "f" } } };
     const cut = [start(), begin(0, call), delta(0, { case: "input", value: '{"a' })];
     const ended = { ...cut.at(-1)!, kind: { case: "partEnd", value: { index: 0 } } } as never;

@@ -196,7 +196,7 @@ describe("items that their events identify badly", () => {
     expect(partsOf(events(strip))).toEqual(['a({"a":1})', 'b({"b":1})']);
   });
 
-  it("items that share an id, and are told when they are done only, keep their order", () => {
+  it("items that share an id, and arrive only when they are done, keep their order", () => {
     const items = [
       call("resp_1", "call_a", "a", "{}"),
       call("resp_1", "call_b", "b", "{}"),

@@ -62,7 +62,7 @@ describe("tool calls and results on their way to a vendor", () => {
     expect(pairToolCalls(turns, rules)).toBe(turns);
   });
 
-  it("get ids of their own where an id comes again in each turn", () => {
+  it("get unique ids if an id comes again in each turn", () => {
     const all = paired(
       model(call("f:0")),
       user(result("f:0", "1")),
@@ -81,7 +81,7 @@ describe("tool calls and results on their way to a vendor", () => {
     ]);
   });
 
-  it("get ids of their own where two calls of a turn have the same one, or none", () => {
+  it("get unique ids if two calls of a turn have the same one, or none", () => {
     const all = paired(
       model(call("x"), call("x"), call(""), call("")),
       user(result("x", "1"), result("x", "2"), result("", "3"), result("", "4")),
@@ -148,7 +148,7 @@ describe("tool calls and results on their way to a vendor", () => {
     expect(shortOf(pairToolCalls(turns, free))).toEqual(shortOf(turns));
   });
 
-  it("all calls have ids of their own, and no result or text is lost, whatever the ids are", () => {
+  it("all calls have unique ids, and no result or text is lost, for any ids", () => {
     const id = fc.constantFrom("", "a", "a_2", "b", "call");
     const part = fc.oneof(
       id.map(call),

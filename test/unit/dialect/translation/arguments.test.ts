@@ -46,7 +46,7 @@ describe("wire §3, argument deltas", () => {
     ]);
   });
 
-  it("argument deltas become items of their own: chat → responses", () => {
+  it("argument deltas become separate items: chat → responses", () => {
     const { events } = stream({ from: "chat", to: "responses" }, interleaved);
     expect(events.at(-1).response.output).toMatchObject([
       { call_id: "a", arguments: '{"x":1}' },
@@ -87,7 +87,7 @@ describe("wire §3, argument deltas", () => {
     ]);
   });
 
-  it("messages → chat: each call has an index of its own", () => {
+  it("messages → chat: each call has a separate index", () => {
     const use = (index: number, id: string, json: string) => [
       {
         type: "content_block_start",

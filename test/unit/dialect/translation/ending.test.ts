@@ -67,7 +67,7 @@ const errors: Readonly<Record<Caller, Json>> = {
 
 describe("wire §3, errors mid-stream: the vendor's, in the caller's form, and nothing behind it (R-ERR-6)", () => {
   it.each(waysBack)(
-    "an error in the middle of a stream is told in the caller's form, and nothing follows: $from → $to",
+    "an error in the middle of a stream is reported in the caller's form, and nothing follows: $from → $to",
     ({ from, to }) => {
       const [first] = hiStreams[from];
       const { text, events } = stream({ from, to }, [first, overloaded[from], ...hiStreams[from]]);

@@ -157,7 +157,7 @@ const pairsOf: Readonly<Record<Vendor, (body: any) => Pairs>> = {
 // oxlint-enable typescript/no-explicit-any
 
 describe("ids that repeat over turns, within a turn, or are empty", () => {
-  it.each(directions)("$from → $to: each call has an id of its own, and its result", (way) => {
+  it.each(directions)("$from → $to: each call has a unique id, and its result", (way) => {
     const { body } = send(way, repeatedIds[way.from]);
     const { calls, results } = pairsOf[way.to](body);
     expect(calls).toHaveLength(4);

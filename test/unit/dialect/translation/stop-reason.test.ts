@@ -224,7 +224,7 @@ describe("wire §3, stop reason: the explanation of a refusal is kept", () => {
   });
 });
 
-it("wire §3, stop: chat → messages: which one matched is told where the vendor tells", () => {
+it("wire §3, stop: chat → messages: the matching sequence is reported if the vendor reports it", () => {
   const reply = replyOf("chat", { ...text, end: { stop_reason: "END" } });
   expect(answer({ from: "chat", to: "messages" }, reply).body).toMatchObject({
     stop_reason: "stop_sequence",

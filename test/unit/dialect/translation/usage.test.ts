@@ -89,7 +89,7 @@ describe("wire §3, usage: cached and written tokens are counted once, within th
   );
 });
 
-describe("figures that some vendors report in places of their own", () => {
+describe("figures that some vendors report in special places", () => {
   const chat = { prompt_tokens: 100, completion_tokens: 40, total_tokens: 140 };
 
   it.each([

@@ -16,7 +16,7 @@ describe.each(["url", "internalUrl"] as const)(
       expect(JSON.stringify(JSON.parse(body.toString()))).toContain("malformed or incomplete");
     });
 
-    it("is answered once where the rest of a body is broken that nobody waits for", async () => {
+    it("is answered once if the unread rest of a body is broken", async () => {
       const request = "GET /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
       const { hostname, port } = new URL(fixture.gateway[name]);
       const socket = connect(Number(port), hostname);

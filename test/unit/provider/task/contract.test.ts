@@ -86,7 +86,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
     },
   );
 
-  it("R-TSK-2: `extra` cannot set what a parameter of its own, or the adapter, sets", () => {
+  it("R-TSK-2: `extra` cannot set what a known parameter, or the adapter, sets", () => {
     const validate = compiled();
     for (const name of adapter.closed) {
       expect(validate({ ...least, extra: { [name]: 1 } }), name).toBe(false);
@@ -118,7 +118,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
     expect(sim.begun() - before.begun).toBe(2);
   });
 
-  it("R-TSK-7: tells that nothing was sent where no connection was made", async () => {
+  it("R-TSK-7: reports that nothing was sent if no connection was made", async () => {
     const nobody = madeVendor(kind, "http://127.0.0.1:1", adapter.secret);
     const unsent = await failure(tasksOf(nobody).submit(submission(adapter)));
     await nobody.close();
@@ -126,7 +126,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
     expect(isUnsent(unsent as HttpFailure)).toBe(true);
   });
 
-  it("R-TSK-7: does not know what runs where it gave up", async () => {
+  it("R-TSK-7: leaves open what runs after a timeout", async () => {
     const given = new AbortController();
     given.abort();
     const task = submission(adapter, { signal: given.signal });
@@ -149,7 +149,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
     }
   });
 
-  it("R-TSK-10: parameters that the vendor refuses are told in its words", async () => {
+  it("R-TSK-10: parameters that the vendor refuses are reported in its words", async () => {
     const invalid = await submitAfter(says.invalid);
     expect(invalid).toBeInstanceOf(TaskRefused);
     expect(invalid).toMatchObject({ code: "invalid_parameters", isTemporary: false });
@@ -171,7 +171,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
     expect(await submitAfter(says.full)).toMatchObject(busy);
   });
 
-  it("R-TSK-7: failures that leave it open whether it runs are told as such", async () => {
+  it("R-TSK-7: failures that leave it open whether it runs are reported as such", async () => {
     const broken = await submitAfter(says.broken);
     if (isSynchronous) expect(broken).toMatchObject({ code: "upstream_error", isTemporary: false });
     else expect(broken).toBeInstanceOf(VendorReplyError);
@@ -202,7 +202,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
     expect(await finished(tasks, submitted)).toBeDefined();
   });
 
-  it("can cancel where it says so", () => {
+  it("can cancel if it declares it", () => {
     expect(tasks.cancel !== undefined).toBe(tasks.canCancel);
     expect(tasks.poll === undefined).toBe(kind.startsWith("openai"));
   });

@@ -97,7 +97,7 @@ describe("pictures", () => {
   });
 });
 
-it("sound is a WAV file of the seconds that were asked for, and paid", async () => {
+it("audio is a WAV file of the requested seconds, which are charged", async () => {
   const params = { text: "Good morning.", duration: 3 };
   const outcome = await made(submission(audio, { params }));
   expect(outcome.units).toEqual({ seconds: 3 });
@@ -109,7 +109,7 @@ it("sound is a WAV file of the seconds that were asked for, and paid", async () 
   expect(bytesOf(await made(submission(audio, { params })))).toEqual(file);
 });
 
-it("a demo task tells how far it is, and that there is news", async () => {
+it("a demo task reports its progress, and that there is an update", async () => {
   const onUpdate = vi.fn();
   const id = await idOf(submission(image, { onUpdate }));
   expect(await tasks.poll?.(id, signal)).toEqual({ status: "running", progress: 0 });

@@ -62,14 +62,14 @@ describe("fal", () => {
     ["fal-ai/kling-video/v2/master/text-to-video", 10, "10"],
     ["fal-ai/veo3", 8, "8s"],
     ["fal-ai/sora-2/text-to-video", 8, 8],
-  ])("tells %s how long in the form that it takes", async (model, duration, said) => {
+  ])("gets %s how long in the form that it takes", async (model, duration, said) => {
     const { tasks, sim } = await started();
     sim.next({ status: 200, body: { request_id: "1" } });
     await tasks.submit(submission({ ...kling, model }, { params: { prompt: "Waves", duration } }));
     expect(sim.arrived[0]?.json).toEqual({ prompt: "Waves", duration: said });
   });
 
-  it("R-MON-1: a film is charged by its seconds, and one that is not told of as it was asked for", async () => {
+  it("R-MON-1: a video is charged by its seconds, and by the requested ones if it reports none", async () => {
     const { tasks } = await started();
     const submitted = await tasks.submit(submission(kling));
     const filmId = "vendorTaskId" in submitted ? (submitted.vendorTaskId ?? "") : "";
@@ -126,7 +126,7 @@ describe("fal", () => {
     },
   );
 
-  it("R-TSK-5: is asked to stop, and cancelled once fal says so; or it is too late", async () => {
+  it("R-TSK-5: receives a cancel, and is cancelled once fal confirms it; or it is too late", async () => {
     const { tasks, sim } = await started();
     await tasks.submit(submission(flux));
     expect(await tasks.cancel?.(id, signal)).toBe("requested");
@@ -140,7 +140,7 @@ describe("fal", () => {
     await expect(tasks.cancel?.(id, signal)).rejects.toMatchObject({ status: 500 });
   });
 
-  it("R-MON-1: what fal counts is of the type that was asked for, also of a job that it stopped", async () => {
+  it("R-MON-1: the units that fal counts are of the requested type, also for a job that it stopped", async () => {
     const { tasks, sim } = await started();
     const headers = { "x-fal-billable-units": "1.50" };
     const nameless = { image: { url: "https://v3.fal.media/files/a/1" } };

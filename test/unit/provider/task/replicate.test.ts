@@ -29,7 +29,7 @@ describe("replicate", () => {
     least: { prompt: "A lighthouse" },
   };
 
-  it("tells progress by its log, then where the files are", async () => {
+  it("reports progress by its log, then the addresses of the files", async () => {
     const { tasks } = await started();
     const submitted = await tasks.submit(submission(flux));
     expect(submitted).toEqual({ vendorTaskId: "p1rm0czn" });
@@ -170,7 +170,7 @@ describe("replicate", () => {
     expect(await tasks.poll?.("p1", signal)).toEqual(news);
   });
 
-  it("a status that nobody knows says nothing", async () => {
+  it("an unknown status changes nothing", async () => {
     const { tasks, sim } = await started();
     sim.next(prediction("p1", { status: "thinking" }));
     await expect(tasks.poll?.("p1", signal)).rejects.toThrow(/unknown status thinking/);

@@ -84,7 +84,7 @@ describe.each(all)("the schema of $kind for $word", ({ type, vendor }) => {
   });
 });
 
-it("R-VND-3: what Replicate keeps for its account is refused, whoever asks and however it is spelt", () => {
+it("R-VND-3: files that Replicate keeps for its account are refused, for every caller and spelling", () => {
   const of = (key: string) => vendors.find(({ kind }) => kind === key)?.vendor.tasks;
   const second = { ...modelOf(ModelType.IMAGE), routes: ["openai-compatible", "replicate"] };
   const model = {
@@ -132,7 +132,7 @@ it("there is one of every kind and type", () => {
   );
 });
 
-it("R-TSK-2: a model whose vendor runs no tasks has none, and says so", () => {
+it("R-TSK-2: a model whose vendor runs no tasks has none, and reports it", () => {
   const schemas = createTaskSchemas({ tasksOf: () => undefined });
   expect(() => schemas.of(modelOf(ModelType.IMAGE))).toThrow("does not run tasks");
 });

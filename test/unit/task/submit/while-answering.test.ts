@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { ErrorCode } from "../../../../src/core/errors.ts";
 import { whileAnswering } from "../../../../src/task/submit/while-answering.ts";
 
-test("R-MON-7: work is refused once the database has answered nobody for a time, and its late result is reported", async () => {
+test("R-MON-7: work is refused once the database has been silent for a time, and its late result is reported", async () => {
   const result = Promise.withResolvers<string>();
   const late = Promise.withResolvers<string>();
   let isRefused = (): boolean => false;

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { EventTooLongError } from "../../../../src/wire/sse/event-stream.ts";
 import { ArraySplitter } from "../../../../src/wire/json/array-splitter.ts";
 
-test("every object is told once and whole, and all bytes come out", () => {
+test("every object is returned once and whole, and all bytes come out", () => {
   const member = fc.oneof(fc.string(), fc.nat(), fc.constant({ a: [{ "}": "{" }] }));
   const object = fc.dictionary(fc.string(), member);
   fc.assert(

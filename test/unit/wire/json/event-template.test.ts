@@ -53,7 +53,7 @@ function written(content: string): number {
 }
 
 describe("a template", () => {
-  it("a template passes all events of its form, tells their text and the last counts, and nothing behind them", () => {
+  it("a template passes all events of its form, returns their text and the last counts, and nothing after them", () => {
     fc.assert(
       fc.property(said, fc.array(said), fc.nat(9), text, (first, all, before, other) => {
         const events = growing(first, all);

@@ -168,7 +168,7 @@ describe("a request's size", () => {
     expect(measureRequest(body, 48_200).bound - measureRequest(body, 5_000).bound).toBe(43_200);
   });
 
-  it("a request's size never fails, never finds what is not there, and bounds what it tells", () => {
+  it("a request's size never fails, never finds what is not there, and bounds its result", () => {
     const key = fc.constantFrom(
       "messages",
       "content",

@@ -129,7 +129,7 @@ it("the memory of a long file is freed as soon as it is on disk, and what is rea
 it.each([
   ["field", 'form-data; title="x"'],
   ["file", 'form-data; filename="a.png"'],
-])("a %s without a name is refused, and says so", async (_what, disposition) => {
+])("a %s without a name is refused with that reason", async (_what, disposition) => {
   const body = Buffer.from(
     `--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nm\r\n--b\r\ncontent-disposition: ${disposition}\r\n\r\nx\r\n--b--\r\n`,
   );
