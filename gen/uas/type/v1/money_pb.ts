@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/type/v1/money.proto.
  */
 export const file_uas_type_v1_money: GenFile = /*@__PURE__*/
-  fileDesc("Chd1YXMvdHlwZS92MS9tb25leS5wcm90bxILdWFzLnR5cGUudjEiNAoFTW9uZXkSFQoNY3VycmVuY3lfY29kZRgBIAEoCRIUCgxhbW91bnRfbmFub3MYAiABKANiBnByb3RvMw");
+  fileDesc("Chd1YXMvdHlwZS92MS9tb25leS5wcm90bxILdWFzLnR5cGUudjEiNAoFTW9uZXkSFQoNY3VycmVuY3lfY29kZRgBIAEoCRIUCgxhbW91bnRfbmFub3MYAiABKANCSAoPY29tLnVhcy50eXBlLnYxUAFaJXVhcy1nYXRld2F5L2NsaWVudC91YXMvdHlwZS92MTt0eXBldjGqAgtVYXMuVHlwZS5WMWIGcHJvdG8z");
 
 /**
  * An amount of money. Exact: one integer, no fraction is ever lost.

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/type/v1/rate_limits.proto.
  */
 export const file_uas_type_v1_rate_limits: GenFile = /*@__PURE__*/
-  fileDesc("Ch11YXMvdHlwZS92MS9yYXRlX2xpbWl0cy5wcm90bxILdWFzLnR5cGUudjEiiAEKClJhdGVMaW1pdHMSGgoDcnBtGAEgASgFQgjKwRgEIgIIAUgAiAEBEhoKA3RwbRgCIAEoBUIIysEYBCICCAFIAYgBARIiCgtjb25jdXJyZW5jeRgDIAEoBUIIysEYBCICCAFIAogBAUIGCgRfcnBtQgYKBF90cG1CDgoMX2NvbmN1cnJlbmN5YgZwcm90bzM", [file_uas_validate_v1_validate]);
+  fileDesc("Ch11YXMvdHlwZS92MS9yYXRlX2xpbWl0cy5wcm90bxILdWFzLnR5cGUudjEiiAEKClJhdGVMaW1pdHMSGgoDcnBtGAEgASgFQgjKwRgEIgIIAUgAiAEBEhoKA3RwbRgCIAEoBUIIysEYBCICCAFIAYgBARIiCgtjb25jdXJyZW5jeRgDIAEoBUIIysEYBCICCAFIAogBAUIGCgRfcnBtQgYKBF90cG1CDgoMX2NvbmN1cnJlbmN5QkgKD2NvbS51YXMudHlwZS52MVABWiV1YXMtZ2F0ZXdheS9jbGllbnQvdWFzL3R5cGUvdjE7dHlwZXYxqgILVWFzLlR5cGUuVjFiBnByb3RvMw", [file_uas_validate_v1_validate]);
 
 /**
  * How fast calls may come. A call over a limit is refused with RATE_LIMIT_EXCEEDED, which says when to retry.
