@@ -27,6 +27,8 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   main: "everything",
   app: "everything",
   core: ["gen"],
+  // Descriptors of the contract: what they announce, and how two of them differ.
+  contract: ["gen"],
   // What uas.yaml may say depends on the kinds of vendors; app/ passes them in.
   config: ["gen", "core"],
   observe: ["core"],
@@ -73,11 +75,11 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   // One handler for all vendors' own interfaces: calls belong to calls, jobs are tasks.
   native: [...calling, "calls", "task", "webhook"],
   // What an edge needs of a room, app/ passes in.
-  edge: [...lower, "dialect", "wire"],
+  edge: [...lower, "contract", "dialect", "wire"],
   // Pages for browsers: they know the contract, and nothing of the program that serves them.
   console: ["gen"],
   // It reads the settings and shows errors and money; everything else it gets from app/.
-  cli: [...lower, "app"],
+  cli: [...lower, "contract", "app"],
 };
 
 interface Edge {

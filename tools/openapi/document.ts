@@ -5,7 +5,8 @@
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Access, access, Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { RestRoute } from "../../src/edge/rest/route-table.ts";
-import type { Comments } from "./comments.ts";
+import { routeDeprecation } from "../../src/contract/deprecation.ts";
+import type { Comments } from "../../src/contract/comments.ts";
 import { fieldSchema, isRequired, messageSchema } from "./message-schema.ts";
 import { type JsonPart, replyContent, replySchemas } from "./replies.ts";
 
@@ -75,12 +76,14 @@ function withCondition(first: JsonPart, { whenHeader, whenQuery }: RestRoute): J
 function operation(each: RestRoute, comments: Comments): JsonPart {
   const { method, route } = each;
   const description = commentOn(method, comments);
+  const announced = routeDeprecation(method, route);
   const isOpen = getOption(method, access) === Access.PUBLIC;
   return {
     operationId: operationId(each),
     tags: [method.parent.name.replace(/Service$/, "")],
     summary: summaryOf(each, comments),
     description,
+    ...(announced && { deprecated: true, "x-sunset": announced.sunsetDate }),
     ...(isOpen && { security: [] }),
     parameters: [
       ...parametersOf(each, comments),

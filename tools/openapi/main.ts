@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { routeTable } from "../../src/edge/rest/route-table.ts";
-import { commentsOf } from "./comments.ts";
+import { commentsOf } from "../../src/contract/comments.ts";
 import { createDocuments } from "./document.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -2,7 +2,8 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
 import { StructSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { field as fieldRules, type FieldRules } from "../../gen/uas/validate/v1/validate_pb.ts";
-import type { Comments } from "./comments.ts";
+import { deprecationOf } from "../../src/contract/deprecation.ts";
+import type { Comments } from "../../src/contract/comments.ts";
 import type { JsonPart } from "./replies.ts";
 
 /** The schema of a message: its fields by their names in JSON. Unknown members are refused. */
@@ -21,7 +22,8 @@ export function messageSchema(fields: readonly DescField[], comments: Comments):
 /** The schema of a field, with its comment. */
 export function fieldSchema(field: DescField, comments: Comments): JsonPart {
   const description = comments.get(`${field.parent.typeName}.${field.name}`);
-  return { ...valueSchema(field, comments), ...(description && { description }) };
+  const announced = deprecationOf(field) && { deprecated: true };
+  return { ...valueSchema(field, comments), ...(description && { description }), ...announced };
 }
 
 /** Whether a request must have the field. */

@@ -6,6 +6,7 @@ import type { DescMethodServerStreaming, Message } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { ExchangeHead } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { textDialects } from "../../dialect/index.ts";
+import { fieldHeaders } from "./deprecation.ts";
 import type { RouteContext } from "./options.ts";
 import { readInput, rpcCaller } from "./rpc-input.ts";
 import { abortWith, stopAll, StreamWriter } from "./rest-call.ts";
@@ -20,6 +21,7 @@ export function registerStream(scope: FastifyInstance, context: RouteContext): v
   if (text === undefined) throw new Error(`${route.url}: its dialect has no streams`);
   const running = stopAll(context.stopping);
   const readFields = queryFields(context);
+  const findHeaders = fieldHeaders(method.input);
   scope.route({
     method: route.route.method,
     url: route.url,
@@ -27,6 +29,7 @@ export function registerStream(scope: FastifyInstance, context: RouteContext): v
     onRequest,
     async handler(request, reply) {
       const fields = { ...readFields(request, reply), ...pathFieldsOf(route, request) };
+      reply.headers(findHeaders?.(fields) ?? {});
       const message = readInput(method, fields);
       const { signal } = abortWith(reply.raw, running);
       const { values, header } = rpcCaller(request);

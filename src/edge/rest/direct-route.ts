@@ -11,6 +11,7 @@ import { MediaOperation } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ExchangeRequestSchema } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { ShortLivedSet } from "../../core/short-lived.ts";
 import { dialects, wireStyle } from "../../dialect/index.ts";
+import { routeHeaders } from "./deprecation.ts";
 import { checkBodyForm, emptyBody, noForm, unsupportedMediaType } from "./errors.ts";
 import type { FacadeOptions, HandleWire } from "./options.ts";
 import { RestCall, type RestCallDeps, type RestRouteOptions } from "./rest-call.ts";
@@ -130,6 +131,7 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
   return {
     label,
     requestIdHeaders: style.requestIdHeaders,
+    fixedHeaders: routeHeaders(route),
     keyOf: platformKeyOf,
     isCall: () => isCall,
     pathOf: () => path,

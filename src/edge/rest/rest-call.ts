@@ -34,6 +34,8 @@ export interface RestRouteOptions {
   readonly label: string;
   /** The response headers that carry the request id. */
   readonly requestIdHeaders: readonly string[];
+  /** Headers of every response on the route. Default: none. */
+  readonly fixedHeaders?: Readonly<Record<string, string>> | undefined;
   /** Reads the key of a request. Without a key the answer is 401. */
   keyOf(request: IncomingMessage): PresentedKey;
   /** Whether the request is a model call, which has a call record. */
@@ -214,7 +216,9 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
    * @param headers an object for this response alone
    */
   #added(headers: Record<string, string>): Record<string, string> {
-    for (const name of this.#route.requestIdHeaders) headers[name] = this.requestId;
+    const { requestIdHeaders, fixedHeaders } = this.#route;
+    for (const name of requestIdHeaders) headers[name] = this.requestId;
+    if (fixedHeaders !== undefined) Object.assign(headers, fixedHeaders);
     return this.#headers === undefined ? headers : Object.assign(headers, this.#headers);
   }
 

@@ -7,6 +7,7 @@ import { type Caller, gatewayStopping, resolveRequestId } from "../../core/calle
 import { runInAccountContext } from "../../core/current-account.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { dialects } from "../../dialect/index.ts";
+import { routeHeaders } from "./deprecation.ts";
 import {
   checkBodyForm,
   errorReply,
@@ -104,7 +105,9 @@ export function readWith(bodies: ScopeOptions["bodies"]) {
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
   const hasBody = route.route.method === "POST";
   const isCall = hasBody && route.method.idempotency === Idempotency.IDEMPOTENCY_UNKNOWN;
+  const announced = routeHeaders(route);
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    if (announced !== undefined) reply.headers(announced);
     const requestId = route.route.omitRequestId
       ? ""
       : echoRequestId(request, reply, dialects[options.dialect].requestIdHeaders);

@@ -20,6 +20,7 @@ import { readOutline } from "../../dialect/body-members.ts";
 import { dialects } from "../../dialect/index.ts";
 import { findDuplicateMember } from "../../wire/json/duplicate-member.ts";
 import { isRecord, type JsonRecord } from "../../wire/json/value.ts";
+import { fieldHeaders } from "./deprecation.ts";
 import { emptyBody, lacksName, nameMissing, noSuchPath, toGatewayError } from "./errors.ts";
 import type { RouteContext } from "./options.ts";
 import type { RestRoute } from "./route-table.ts";
@@ -35,6 +36,7 @@ export function registerUnary(scope: FastifyInstance, context: RouteContext): vo
   const { replyBody } = dialects[dialect];
   const running = stopAll(context.stopping);
   const readFields = route.route.method === "POST" ? bodyFields(context) : queryFields(context);
+  const findHeaders = fieldHeaders(method.input);
   scope.route({
     method: route.route.method,
     url: route.url,
@@ -43,6 +45,7 @@ export function registerUnary(scope: FastifyInstance, context: RouteContext): vo
     async handler(request, reply) {
       const sent = readFields(request, reply);
       const fields = { ...sent, ...pathFieldsOf(route, request) };
+      reply.headers(findHeaders?.(fields) ?? {});
       const { values, header } = rpcCaller(request);
       const input = readInput(method, fields);
       const { signal } = abortWith(reply.raw, running);

@@ -6,7 +6,7 @@
 
 import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { MethodOptions } from "@bufbuild/protobuf/wkt";
+import type { EnumValueOptions, FieldOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -14,7 +14,50 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/http/v1/http.proto.
  */
 export const file_uas_http_v1_http: GenFile = /*@__PURE__*/
-  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSKrAgoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCBITCgt3aGVuX2hlYWRlchgHIAEoCRISCgp3aGVuX3F1ZXJ5GAggASgJEjQKD21lZGlhX29wZXJhdGlvbhgJIAEoDjIbLnVhcy5odHRwLnYxLk1lZGlhT3BlcmF0aW9uEg8KB2NvbXBhY3QYCiABKAgSEgoKd2ViX3NvY2tldBgLIAEoCBIPCgdzdW1tYXJ5GAwgASgJKvIBCg5NZWRpYU9wZXJhdGlvbhIfChtNRURJQV9PUEVSQVRJT05fVU5TUEVDSUZJRUQQABIjCh9NRURJQV9PUEVSQVRJT05fR0VORVJBVEVfSU1BR0VTEAESGQoVTUVESUFfT1BFUkFUSU9OX1NQRUFLEAISHwobTUVESUFfT1BFUkFUSU9OX0VESVRfSU1BR0VTEAMSHwobTUVESUFfT1BFUkFUSU9OX1ZBUllfSU1BR0VTEAQSHgoaTUVESUFfT1BFUkFUSU9OX1RSQU5TQ1JJQkUQBRIdChlNRURJQV9PUEVSQVRJT05fVFJBTlNMQVRFEAYqwgEKB0RpYWxlY3QSFwoTRElBTEVDVF9VTlNQRUNJRklFRBAAEhwKGERJQUxFQ1RfQ0hBVF9DT01QTEVUSU9OUxABEhQKEERJQUxFQ1RfUExBVEZPUk0QAhIVChFESUFMRUNUX1JFU1BPTlNFUxADEhQKEERJQUxFQ1RfTUVTU0FHRVMQBBISCg5ESUFMRUNUX0dFTUlOSRAFEhIKDkRJQUxFQ1RfUkVSQU5LEAYSFQoRRElBTEVDVF9SRVJBTktfVjIQByqBAQoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhEKDUFDQ0VTU19QVUJMSUMQARIOCgpBQ0NFU1NfS0VZEAISEgoOQUNDRVNTX1NFU1NJT04QAxITCg9BQ0NFU1NfT1BFUkFUT1IQBBITCg9BQ0NFU1NfQ1VTVE9NRVIQBTpKCgVyb3V0ZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLWHAyADKAsyEi51YXMuaHR0cC52MS5Sb3V0ZVIFcm91dGU6TQoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYtocDIAEoDjITLnVhcy5odHRwLnYxLkFjY2Vzc1IGYWNjZXNzQkgKD2NvbS51YXMuaHR0cC52MVABWiV1YXMtZ2F0ZXdheS9jbGllbnQvdWFzL2h0dHAvdjE7aHR0cHYxqgILVWFzLkh0dHAuVjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSJaCgtEZXByZWNhdGlvbhINCgVzaW5jZRgBIAEoCRISCgpzaW5jZV9kYXRlGAIgASgJEhMKC3N1bnNldF9kYXRlGAMgASgJEhMKC3JlcGxhY2VtZW50GAQgASgJItoCCgVSb3V0ZRIOCgZtZXRob2QYASABKAkSDAoEcGF0aBgCIAEoCRIlCgdkaWFsZWN0GAMgASgOMhQudWFzLmh0dHAudjEuRGlhbGVjdBIXCg9vbWl0X3JlcXVlc3RfaWQYBCABKAgSFQoNYWx3YXlzX3N0cmVhbRgFIAEoCBIYChBwbGF0Zm9ybV9hbGlhc2VzGAYgASgIEhMKC3doZW5faGVhZGVyGAcgASgJEhIKCndoZW5fcXVlcnkYCCABKAkSNAoPbWVkaWFfb3BlcmF0aW9uGAkgASgOMhsudWFzLmh0dHAudjEuTWVkaWFPcGVyYXRpb24SDwoHY29tcGFjdBgKIAEoCBISCgp3ZWJfc29ja2V0GAsgASgIEg8KB3N1bW1hcnkYDCABKAkSLQoLZGVwcmVjYXRpb24YDSABKAsyGC51YXMuaHR0cC52MS5EZXByZWNhdGlvbiryAQoOTWVkaWFPcGVyYXRpb24SHwobTUVESUFfT1BFUkFUSU9OX1VOU1BFQ0lGSUVEEAASIwofTUVESUFfT1BFUkFUSU9OX0dFTkVSQVRFX0lNQUdFUxABEhkKFU1FRElBX09QRVJBVElPTl9TUEVBSxACEh8KG01FRElBX09QRVJBVElPTl9FRElUX0lNQUdFUxADEh8KG01FRElBX09QRVJBVElPTl9WQVJZX0lNQUdFUxAEEh4KGk1FRElBX09QRVJBVElPTl9UUkFOU0NSSUJFEAUSHQoZTUVESUFfT1BFUkFUSU9OX1RSQU5TTEFURRAGKsIBCgdEaWFsZWN0EhcKE0RJQUxFQ1RfVU5TUEVDSUZJRUQQABIcChhESUFMRUNUX0NIQVRfQ09NUExFVElPTlMQARIUChBESUFMRUNUX1BMQVRGT1JNEAISFQoRRElBTEVDVF9SRVNQT05TRVMQAxIUChBESUFMRUNUX01FU1NBR0VTEAQSEgoORElBTEVDVF9HRU1JTkkQBRISCg5ESUFMRUNUX1JFUkFOSxAGEhUKEURJQUxFQ1RfUkVSQU5LX1YyEAcqgQEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESDgoKQUNDRVNTX0tFWRACEhIKDkFDQ0VTU19TRVNTSU9OEAMSEwoPQUNDRVNTX09QRVJBVE9SEAQSEwoPQUNDRVNTX0NVU1RPTUVSEAU6SgoFcm91dGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi1hwMgAygLMhIudWFzLmh0dHAudjEuUm91dGVSBXJvdXRlOk0KBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLaHAyABKA4yEy51YXMuaHR0cC52MS5BY2Nlc3NSBmFjY2VzczpcCgtkZXByZWNhdGlvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLeHAyABKAsyGC51YXMuaHR0cC52MS5EZXByZWNhdGlvblILZGVwcmVjYXRpb246ZgoRZmllbGRfZGVwcmVjYXRpb24SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLiHAyABKAsyGC51YXMuaHR0cC52MS5EZXByZWNhdGlvblIQZmllbGREZXByZWNhdGlvbjpqChF2YWx1ZV9kZXByZWNhdGlvbhIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGLmHAyABKAsyGC51YXMuaHR0cC52MS5EZXByZWNhdGlvblIQdmFsdWVEZXByZWNhdGlvbkJICg9jb20udWFzLmh0dHAudjFQAVoldWFzLWdhdGV3YXkvY2xpZW50L3Vhcy9odHRwL3YxO2h0dHB2MaoCC1Vhcy5IdHRwLlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+
+/**
+ * Announces that a part of the contract will be removed. It is removed after two minor versions with the notice, and not
+ * before its sunset.
+ *
+ * @generated from message uas.http.v1.Deprecation
+ */
+export type Deprecation = Message<"uas.http.v1.Deprecation"> & {
+  /**
+   * The version that announced it, for example `0.3.0`.
+   *
+   * @generated from field: string since = 1;
+   */
+  since: string;
+
+  /**
+   * The day of that version in UTC, for example `2027-01-31`. Sent as the header `Deprecation`.
+   *
+   * @generated from field: string since_date = 2;
+   */
+  sinceDate: string;
+
+  /**
+   * The first day, in UTC, on which it may be gone, for example `2027-07-31`. Sent as the header `Sunset`.
+   *
+   * @generated from field: string sunset_date = 3;
+   */
+  sunsetDate: string;
+
+  /**
+   * What to use instead, as a phrase, for example `use TaskService.ListTasks`.
+   *
+   * @generated from field: string replacement = 4;
+   */
+  replacement: string;
+};
+
+/**
+ * Describes the message uas.http.v1.Deprecation.
+ * Use `create(DeprecationSchema)` to create a new message.
+ */
+export const DeprecationSchema: GenMessage<Deprecation> = /*@__PURE__*/
+  messageDesc(file_uas_http_v1_http, 0);
 
 /**
  * One documented REST route.
@@ -114,6 +157,14 @@ export type Route = Message<"uas.http.v1.Route"> & {
    * @generated from field: string summary = 12;
    */
   summary: string;
+
+  /**
+   * Announces the removal of this path, while its RPC stays. Replies have the headers `Deprecation` and `Sunset`. Unset:
+   * as the RPC says.
+   *
+   * @generated from field: uas.http.v1.Deprecation deprecation = 13;
+   */
+  deprecation?: Deprecation | undefined;
 };
 
 /**
@@ -121,7 +172,7 @@ export type Route = Message<"uas.http.v1.Route"> & {
  * Use `create(RouteSchema)` to create a new message.
  */
 export const RouteSchema: GenMessage<Route> = /*@__PURE__*/
-  messageDesc(file_uas_http_v1_http, 0);
+  messageDesc(file_uas_http_v1_http, 1);
 
 /**
  * What a request for images or audio asks of its model.
@@ -347,4 +398,30 @@ export const route: GenExtension<MethodOptions, Route[]> = /*@__PURE__*/
  */
 export const access: GenExtension<MethodOptions, Access> = /*@__PURE__*/
   extDesc(file_uas_http_v1_http, 1);
+
+/**
+ * Announces the removal of an RPC, together with `deprecated = true`. Replies on its REST paths have the headers
+ * `Deprecation` and `Sunset`.
+ *
+ * @generated from extension: uas.http.v1.Deprecation deprecation = 50103;
+ */
+export const deprecation: GenExtension<MethodOptions, Deprecation> = /*@__PURE__*/
+  extDesc(file_uas_http_v1_http, 2);
+
+/**
+ * Announces the removal of a field, together with `deprecated = true`. Replies to REST requests with the field have the
+ * headers `Deprecation` and `Sunset`.
+ *
+ * @generated from extension: uas.http.v1.Deprecation field_deprecation = 50104;
+ */
+export const field_deprecation: GenExtension<FieldOptions, Deprecation> = /*@__PURE__*/
+  extDesc(file_uas_http_v1_http, 3);
+
+/**
+ * Announces the removal of an enum value, together with `deprecated = true`.
+ *
+ * @generated from extension: uas.http.v1.Deprecation value_deprecation = 50105;
+ */
+export const value_deprecation: GenExtension<EnumValueOptions, Deprecation> = /*@__PURE__*/
+  extDesc(file_uas_http_v1_http, 4);
 
