@@ -5,6 +5,7 @@ import { configOf, settingsOf, warn } from "./backend.ts";
 import { addCallsCommands } from "./calls.ts";
 import { addCheckCommand } from "./check.ts";
 import { addConsoleCommands } from "./console.ts";
+import { addContractCommands } from "./contract.ts";
 import type { Config } from "../config/config.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { failureLines } from "./failure.ts";
@@ -72,6 +73,7 @@ export function buildProgram(tools: CliTools): Command {
   addTaskCommands(program, tools);
   addWebhookCommands(program, tools);
   addMasterKeyCommands(program, tools);
+  addContractCommands(program, tools);
   return program;
 }
 
