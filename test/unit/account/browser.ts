@@ -65,7 +65,7 @@ export function openBrowser(
   return browser;
 }
 
-/** What a call fails with. */
+/** Returns the failure of a call. */
 export async function failureOf(call: Promise<unknown>): Promise<GatewayError> {
   try {
     await call;

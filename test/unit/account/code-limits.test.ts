@@ -25,7 +25,7 @@ interface Sent {
   isUsed: boolean;
 }
 
-/** What should happen, counted in memory. */
+/** The expected result, counted in memory. */
 class Model {
   nowMs = 0;
   readonly sent: Sent[] = [];
@@ -56,7 +56,7 @@ class Model {
     return this.sent.findLast((each) => each.request.phone === phone && each.sender === sender);
   }
 
-  /** What a check of the newest code comes to. */
+  /** Returns the result of checking the newest code. */
   checks(phone: string, sender: Sender, code: string): boolean {
     const newest = this.newestOf(phone, sender);
     if (newest === undefined || newest.isUsed || this.nowMs - newest.atMs >= codeMs) return false;
@@ -192,7 +192,7 @@ describe("R-KEY-3: the limits of codes", () => {
     expect(alarms).toEqual([]);
   });
 
-  /** How many of many sendings are let through, each with a pause before it. */
+  /** Returns how many of many sendings are admitted, each after a pause. */
   async function sentOf(
     count: number,
     request: (index: number) => CodeRequest,

@@ -1,4 +1,4 @@
-/** One-time codes over a database of their own, in which time can be made to pass. */
+/** One-time codes over a separate database with simulated time. */
 import { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
@@ -21,7 +21,7 @@ export class CodeRig {
   declare database: TestDatabase;
   declare pool: Pool;
 
-  /** Codes that are sent to nobody, and what was alarmed of. */
+  /** Creates codes that are not sent, and records the alarms. */
   open(max = dailyMax) {
     const alarms: string[] = [];
     const sms: Sms = {
@@ -70,7 +70,7 @@ export function useCodes(): CodeRig {
   return rig;
 }
 
-/** Who asks for codes: they are counted apart. */
+/** Kinds of requesters of codes, which are counted separately. */
 export const senders = ["stranger", "browser", "session"] as const;
 
 /** One of {@link senders}. */

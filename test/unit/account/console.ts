@@ -1,4 +1,4 @@
-/** What tests of the console stand on: a gateway that shows its codes, and its database. */
+/** Support of the console's tests: a gateway that shows its codes, and its database. */
 import { createClient } from "@connectrpc/connect";
 import { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach } from "vitest";

@@ -1,4 +1,4 @@
-/** What users sign in with, and how they change it. */
+/** Credentials of users, and how users change them. */
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { CodeAction, SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
@@ -39,7 +39,7 @@ describe("a password", () => {
     const phone = newPhone();
     const { user } = await signInWithCode(browser, phone);
     const first = { email: `${user?.userId}@example.com`, password };
-    // Who has a number proves it, also for the first password.
+    // A user with a number must prove it, also for the first password.
     const bare = await failureOf(browser.users.setPassword(first));
     expect(bare.param).toBe("current_password");
     await letMinutePass(site.pool);

@@ -1,4 +1,4 @@
-/** What operators do with users, sessions and keys is written down, with who did it. */
+/** Operators' changes of users, sessions and keys are recorded with the operator's name. */
 import { createClient } from "@connectrpc/connect";
 import { expect, it } from "vitest";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
@@ -17,7 +17,7 @@ it("R-CON-1: users, links, sessions and keys, by the user who is signed in", asy
   const phone = newPhone();
   const { user, session } = await signInWithCode(member, phone);
   const accountId = user?.accountId ?? "";
-  // What members do themselves is not.
+  // Members' changes of their own account are not recorded.
   const own = await member.client(KeyService).createKey({ accountId, name: "own" });
   const keyId = own.key?.keyId ?? "";
 

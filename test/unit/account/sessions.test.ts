@@ -205,7 +205,7 @@ it("signing in again ends what the browser had, and a user has so many sessions 
 it("a session lives where the ids of all others are of a later time, and ends one of them", async () => {
   await pool.query("truncate console_session");
   const [userId = ""] = userIds;
-  // A source of its own: later ids of this process must not follow these.
+  // A separate source: later IDs of this process must not follow these.
   const ahead = createSessions(
     connected,
     idSource(() => Date.now() + 86_400_000),

@@ -147,7 +147,7 @@ describe("twilio", () => {
     await sms.send(message);
     sms.confirmed(message.to);
     expect((await provider.got(2)).url.pathname).toMatch(/VE1$/);
-    // Nobody is told twice.
+    // A notification is sent once.
     sms.confirmed(message.to);
     await sms.send({ ...message, to: "+14155550100" });
     expect(provider.all).toHaveLength(3);

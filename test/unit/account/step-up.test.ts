@@ -1,5 +1,6 @@
 /**
- * What a session alone does not allow: keys and webhook secrets behind a code (R-KEY-3, R-HOOK-6).
+ * Actions that require more than a session: keys and webhook secrets require a code (R-KEY-3,
+ * R-HOOK-6).
  */
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
@@ -96,7 +97,7 @@ describe("R-KEY-3: copy again", () => {
     const text = site.gateway.log.join("\n");
     expect(text).toContain("a key was shown again");
     expect(text).not.toContain(secret);
-    // The provider of development does, and says so.
+    // The development provider shows it, and states so.
     const lines = site.gateway.log.filter((line) => line.includes(code));
     expect(lines.length).toBeGreaterThan(0);
     expect(lines.every((line) => line.includes("development"))).toBe(true);

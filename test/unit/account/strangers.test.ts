@@ -171,7 +171,7 @@ describe("an authenticator", () => {
     const owner = site.browser();
     const { email, secret, wrong } = await withTotp(owner);
     const guess = async () => {
-      // Time passes: neither the limit of minutes nor the growing wait stops anybody.
+      // Simulates the passing of time: neither the limit per minute nor the growing wait applies.
       await site.pool.query("truncate sign_in_failure");
       await site.pool.query("update code_guess set last_time = last_time - interval '1 day'");
       const right = { email, password, totpCode: wrong };

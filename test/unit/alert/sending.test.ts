@@ -1,5 +1,5 @@
 /**
- * Alerts: each threshold of a period is reported once, whoever counts and sends, as a signed
+ * Alerts: each threshold of a period is reported once by any number of processes, as a signed
  * webhook and by e-mail.
  */
 import { Pool } from "pg";
@@ -41,7 +41,7 @@ beforeEach(async () => {
   );
 });
 
-/** The jobs of one process, with connections of its own. */
+/** The jobs of one process, with separate connections. */
 function process(hasMailer = true, url = smtp.url) {
   const pool = new Pool({ connectionString: billing.url, max: 2 });
   const mailer = hasMailer ? createMailer({ url, from: "UAS <no-reply@example.com>" }) : undefined;

@@ -34,7 +34,7 @@ export async function openSmtpServer(user: string, password: string) {
   return {
     url: `smtp://${encodeURIComponent(user)}:${encodeURIComponent(password)}@127.0.0.1:${port}`,
     mails,
-    /** What clients did against the protocol. */
+    /** Clients' violations of the protocol. */
     faults,
     answers,
     async close(): Promise<void> {

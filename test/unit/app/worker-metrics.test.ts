@@ -12,7 +12,7 @@ beforeEach(() => {
   second = createMetrics();
 });
 
-/** What a worker sends: only data. */
+/** Returns the data that a worker sends. */
 async function sent({ registry }: Metrics): Promise<readonly MetricSnapshot[]> {
   return structuredClone(
     (await registry.getMetricsAsJSON()).map((each) => ({

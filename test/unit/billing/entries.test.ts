@@ -44,10 +44,10 @@ const accountId = newId();
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  // One connection: what it has read is told by it alone.
+  // A single connection, so that its statistics cover all reads.
   pool = new Pool({ connectionString: database.url, max: 1 });
   await pool.query(fill, [[accountId, newId()], fromMs, spanMs / rows, rows]);
-  // What the server does by itself, some time after so many rows.
+  // The server does this by itself, some time after so many rows.
   await pool.query("vacuum analyze ledger_charge, ledger_side");
 });
 
@@ -76,7 +76,7 @@ async function all(
   return entries;
 }
 
-/** How many entries of indexes and rows of the ledger were read so far. */
+/** Returns the number of index entries and rows of the ledger that were read so far. */
 async function readSoFar(): Promise<number> {
   await pool.query("select pg_stat_force_next_flush()");
   const { rows: counted } = await pool.query<{ count: string }>(

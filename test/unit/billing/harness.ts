@@ -30,7 +30,7 @@ import { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { newId } from "../../../src/core/uuid.ts";
 
-/** How long holds of tests that are not about time may wait: machines can be busy. */
+/** Maximum wait of holds in tests that do not concern time, on a busy machine. */
 export const holdWaitMs = 60_000;
 
 /** See {@link openBilling}. */

@@ -61,7 +61,7 @@ function call(gateway: Gateway, { key }: Customer): ReturnType<typeof send> {
   return send(`${gateway.url}/v1/chat/completions`, { headers, body });
 }
 
-/** What one call holds, in nano-USD: the same for each. */
+/** Returns the hold of one call in nano-USD, equal for each. */
 async function heldByOne(): Promise<bigint> {
   const rich = await first().customer();
   const gate = closedGate();
@@ -73,7 +73,7 @@ async function heldByOne(): Promise<bigint> {
   return held;
 }
 
-/** The vendor answers nobody until it is opened. */
+/** The vendor does not answer until it is opened. */
 function closedGate(): { open: () => void } {
   const upstream = upstreamOf();
   upstream.clear();
@@ -85,7 +85,7 @@ function closedGate(): { open: () => void } {
   return { open: resolve };
 }
 
-/** One call. A busy database is no verdict: who is told 503 asks again. */
+/** Returns the status of one call. A 503 from a busy database is retried. */
 async function verdictOf(gateway: Gateway, customer: Customer): Promise<number> {
   for (;;) {
     const { status } = await call(gateway, customer);
@@ -94,15 +94,16 @@ async function verdictOf(gateway: Gateway, customer: Customer): Promise<number> 
 }
 
 interface Outcome {
-  /** How many calls were answered with which status. */
+  /** Number of calls by status. */
   readonly statuses: Readonly<Record<number, number>>;
   /**
-   * What was held when everybody else had been answered, or one too many had reached the vendor.
+   * Held amount when all other calls had been answered, or when one too many had reached the
+   * vendor.
    */
   readonly heldNanos: bigint | undefined;
 }
 
-/** All at once; the vendor answers once everybody else has been refused. */
+/** All at once; the vendor answers once all others have been refused. */
 async function callAtOnce(gateways: readonly Gateway[], customer: Customer): Promise<Outcome> {
   const gate = closedGate();
   let heldNanos: bigint | undefined;
@@ -110,7 +111,7 @@ async function callAtOnce(gateways: readonly Gateway[], customer: Customer): Pro
     heldNanos ??= (await first().money(customer.accountId)).held;
     gate.open();
   };
-  // One too many is a failure already: nobody need wait for it.
+  // One call too many is already a failure, so it is not awaited.
   const tooMany = upstreamOf()
     .request(affordable + 1)
     .then(look);
@@ -120,7 +121,7 @@ async function callAtOnce(gateways: readonly Gateway[], customer: Customer): Pro
   const replies = Array.from({ length: calls }, async (_, index) => {
     const status = await verdictOf(gateways[index % gateways.length] ?? first(), customer);
     statuses[status] = (statuses[status] ?? 0) + 1;
-    // What is answered before the vendor answers anybody is refused.
+    // Calls answered before the vendor's first answer were refused.
     if (++answered === calls - affordable) await look();
   });
   await Promise.all(replies);

@@ -1,4 +1,4 @@
-/** How much text a body has, for estimates of its tokens. */
+/** Size of a body's text, for estimates of its tokens. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { textSize } from "../../../src/calls/adapters/body-length.ts";

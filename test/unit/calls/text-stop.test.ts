@@ -40,8 +40,7 @@ afterAll(async () => {
 const prompt = "Hello";
 
 /**
- * What comes of a text that is stopped with its first words, or where it has none once it was asked
- * for.
+ * Returns the result of a text that is stopped with its first words, or without any if it has none.
  */
 async function stopped(
   kind: string,
@@ -88,7 +87,7 @@ async function stopped(
   return asking;
 }
 
-/** How a stopped text is read on. */
+/** Reading of a stopped text. */
 interface ReadOn {
   readonly onDisconnect?: VendorConfig["onDisconnect"];
   readonly lastSignal?: AbortSignal;

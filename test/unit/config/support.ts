@@ -9,7 +9,7 @@ import { ConfigError } from "../../../src/config/problems.ts";
 
 const text = [ModelType.TEXT];
 
-/** What a version that serves two kinds would pass. */
+/** Kinds of a version that serves two. */
 export const servedKinds: ServedKinds = new Map([
   [
     "demo",
@@ -21,7 +21,7 @@ export const servedKinds: ServedKinds = new Map([
   ],
 ]);
 
-/** What a version that serves everything would pass. */
+/** Kinds of a version that serves all. */
 export const allKinds: ServedKinds = new Map(
   ["openai", "openai-compatible", "anthropic", "gemini", "replicate", "dashscope", "fal"].map(
     (kind) => [
@@ -37,7 +37,7 @@ export const allKinds: ServedKinds = new Map(
   ),
 );
 
-/** A folder of its own for one test; removed at its end. */
+/** A separate folder for one test; removed at its end. */
 export function withFolder<Result>(use: (folder: string) => Result): Result {
   const folder = mkdtempSync(join(tmpdir(), "uas-config-"));
   try {

@@ -1,4 +1,4 @@
-/** How long an answer may take: time in which the event loop is blocked hardly counts. */
+/** Timeout of an answer: time in which the event loop is blocked hardly counts. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { setAnswerTimeout, withTimeout } from "../../../src/core/async.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { joinAndFree } from "../../../src/core/bytes.ts";
 
-/** A piece with memory of its own, as Node's HTTP parser makes them. */
+/** A piece in separate memory, as from Node's HTTP parser. */
 function ownPiece(text: string): Buffer {
   const piece = Buffer.allocUnsafeSlow(text.length);
   piece.write(text);

@@ -27,7 +27,7 @@ function migration(name: string, text: string, compatibleFrom = "0001-first"): M
 const first = migration("0001-first", "create table customer (id int); create table key (id int)");
 const second = migration("0002-second", "alter table customer add column name text");
 
-/** What a program with these migrations does when it starts. */
+/** Starts like a program with these migrations. */
 function start(...known: readonly Migration[]): Promise<void> {
   const log = { info: (line: string) => lines.push(line), warn: () => {} };
   return migrate(known, { connection: client, address: scratch.url, log });

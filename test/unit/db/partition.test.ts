@@ -106,7 +106,7 @@ test("two nodes at once make each partition once", async () => {
 });
 
 test("R-MON-2: rows that are being added meanwhile are never refused, and none is lost", async () => {
-  // One reads first in its transaction: whoever locks in another order would deadlock with it.
+  // One reads first in its transaction: a lock in another order would deadlock with it.
   const done = new AbortController();
   const months = ["2026-11-30", "2026-12-05", "2027-01-05", "2027-02-05"];
   const writer = async (reads: boolean): Promise<number> => {
@@ -161,8 +161,7 @@ test("a connection that breaks between two statements is an error, and the proce
     return result;
   };
   Object.assign(client, { query: breaksAfter });
-  // The pool's own statements go past this: only whoever wants a connection for himself gets this
-  // one.
+  // The pool's own statements bypass this: only reserved connections use it.
   const breaking = Object.create(pool, {
     connect: { value: async () => client },
     query: { value: pool.query.bind(pool) },

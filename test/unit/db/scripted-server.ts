@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 
-/** What it says: an error at log-in, or one row of text columns to every query. */
+/** The script: an error at log-in, or one row of text columns to every query. */
 export type Script =
   | { readonly error: [code: string, message: string] }
   | { readonly row: string[] };

@@ -1,4 +1,4 @@
-/** What a statement leaves in memory once it is answered. */
+/** Memory of an answered statement. */
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, onTestFinished, test } from "vitest";
@@ -8,7 +8,7 @@ import { createTestDatabase } from "../../support/database.ts";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as (options?: { readonly type: "minor" }) => void;
 
-/** What only a full collection frees. */
+/** Returns the memory that only a full collection frees. */
 function oldBytes(): number {
   return getHeapSpaceStatistics()
     .filter(({ space_name: name }) => name === "old_space" || name === "large_object_space")

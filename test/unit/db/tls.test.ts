@@ -1,5 +1,5 @@
 /**
- * What managed PostgreSQL services ask for: TLS with a certificate authority of their own, and a
+ * Requirements of managed PostgreSQL services: TLS with a private certificate authority, and a
  * verified name.
  */
 import * as fs from "node:fs";

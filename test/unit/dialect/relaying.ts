@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import type { RelayOptions, StreamRelay, TextDialect } from "../../../src/dialect/dialect.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 
-/** How a stream is passed. */
+/** Passing of a stream. */
 export interface Passing {
   /** The public model name. Default: the vendor's stays. */
   readonly model?: string;
@@ -50,7 +50,7 @@ export const unknownMembers = fc.dictionary(
 /** Where a stream is cut. */
 export const cuts = fc.array(fc.nat(), { maxLength: 12 });
 
-/** What may stand between the events of any style. */
+/** Bytes between the events of any style. */
 export const interludes = fc.constantFrom(
   ": comment\n\n",
   "event: x.unheard.of\ndata: {}\n\n",
@@ -62,7 +62,7 @@ export const interludes = fc.constantFrom(
   'event: x\ndata: {"type":\ndata:"x",\ndata: "model":"vendor-model"}\n\n',
 );
 
-/** What the client is told of a request that is refused. */
+/** Returns the error for a refused request. */
 export function refusal(dialect: TextDialect, body: unknown): GatewayError {
   try {
     read(dialect, body);
@@ -80,7 +80,7 @@ export function read(dialect: TextDialect, body: unknown, options = {}) {
   return dialect.readRequest(Buffer.from(text), { ...plain, ...options });
 }
 
-/** What a vendor gets. */
+/** Returns the body for a vendor. */
 export function sentBody(request: ReturnType<typeof read>, model: string): string {
   return Buffer.concat(request.forVendor({ model })).toString();
 }

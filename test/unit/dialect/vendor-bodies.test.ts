@@ -1,7 +1,4 @@
-/**
- * What is held for a request is told by one scan of the client's body, for what its vendor gets
- * (R-MON-3).
- */
+/** One scan of the client's body determines the hold for the vendor's body (R-MON-3). */
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { textDialects } from "../../../src/dialect/index.ts";

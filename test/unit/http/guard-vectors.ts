@@ -1,6 +1,6 @@
 /** Addresses that must never be asked, and some that may be: each with what it tries. */
 
-/** Refused as soon as they are read, without a question to anybody. */
+/** Refused on reading, without a query. */
 export const refusedUrls: readonly (readonly [url: string, why: string])[] = [
   // Not https, or not a URL.
   ["http://example.com/", "plain http"],
@@ -197,7 +197,7 @@ export const acceptedUrls: readonly (readonly [url: string, host: string])[] = [
   ["https://[2a00:1450::1]/", "[2a00:1450::1]"],
 ];
 
-/** What a name may resolve to without being asked: one of these is enough to close it. */
+/** Addresses that are refused without a query; one of them closes a name. */
 export const closedAnswers: readonly string[] = [
   "127.0.0.1",
   "127.8.8.8",

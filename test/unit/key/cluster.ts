@@ -1,5 +1,5 @@
 /**
- * Nodes of a cluster, each an authenticator with connections of its own, over the rooms of one
+ * Nodes of a cluster, each an authenticator with separate connections, over the rooms of one
  * database.
  */
 import type { Pool } from "pg";
@@ -11,7 +11,7 @@ import { type FaultProxy, startFaultProxy } from "../../support/fault-proxy.ts";
 import { changeKnownMs } from "../../support/patience.ts";
 import { openRooms, type Owner } from "./rooms.ts";
 
-/** What a node may be told. */
+/** Options of a node. */
 export interface NodeOptions {
   /** Where the change feed connects. Default: the database itself. */
   readonly feedUrl?: string;
@@ -82,12 +82,12 @@ function createNode(url: string, options: NodeOptions, closers: (() => Promise<u
   const { authenticate } = authenticator;
   return {
     ...authenticator,
-    /** Who calls; of a key that is no good, known or not, nobody. */
+    /** Returns the caller; undefined for an invalid key, recognised or not. */
     async authenticate(secret: string): Promise<Caller | undefined> {
       const found = await authenticate(secret);
       return found?.kind === "refused" ? undefined : found;
     },
-    /** As the edges are told. */
+    /** Like the edges. */
     identify: authenticate,
     refusals,
     lines,

@@ -108,7 +108,7 @@ test("an expiry that was put off lets the key in again on every node within 1 s"
 
 test("a remembered key ends by the clock, without a notification, and as an unknown one", async () => {
   const { pool } = rooms.database;
-  // Nothing but the clock may tell of it.
+  // Only the clock may change the result.
   await pool.query("alter table api_key disable trigger all");
   await pool.query("update api_key set expire_time = clock_timestamp() + interval '600 ms'");
   let nowMs = 0;

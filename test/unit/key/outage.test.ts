@@ -16,7 +16,7 @@ afterEach(() => cluster.close());
 
 test("R-AUTH-3: without its listener a node asks the database, until the feed is back and memory empty", async () => {
   const proxy = await cluster.proxy();
-  // Before the start: what is created later is told once more by the next poll.
+  // Before the start: the next poll reports later keys again.
   const removed = await rooms.owner();
   const node = await cluster.start({ feedUrl: proxy.url, clock: stopped });
   for (const { secret } of [owner, removed]) await remember(node, { secret });

@@ -1,4 +1,4 @@
-/** The rooms account and key over a database of their own, reached as clients reach them. */
+/** The account and key rooms over a separate database, reached like by clients. */
 import { ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { pino } from "pino";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";

@@ -1,6 +1,6 @@
 /**
- * The queue of calls that wait for room: bounded, fair between keys, and left by whoever
- * disconnects.
+ * The queue of calls that wait for a slot: bounded, fair between keys, and without calls whose
+ * clients disconnect.
  */
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LogOutput } from "../../../src/observe/log-output.ts";
 
-/** A pipe that makes nobody wait. Closed when the test ends, unless it was closed before. */
+/** A pipe without readers that wait. Closed when the test ends, unless it was closed before. */
 function openPipe() {
   const folder = mkdtempSync(join(tmpdir(), "uas-pipe-"));
   const path = join(folder, "pipe");
@@ -31,7 +31,7 @@ function openPipe() {
   const bytes = Buffer.alloc(1 << 16);
   return {
     writer,
-    /** What is in it now. */
+    /** Returns its content. */
     read: (): string => {
       try {
         return bytes.toString("utf8", 0, readSync(reader, bytes));
@@ -100,7 +100,7 @@ describe("the output of the log", () => {
       const output = new LogOutput({ fd: full, warn: (text) => void said.push(text) });
       output.write("no room\n");
       output.write("for these\n");
-      // It gives up after a second: a process that ends cannot wait for a disk.
+      // It stops after a second: a process that ends cannot wait for a disk.
       await output.flush();
       expect(said).toEqual([expect.stringContaining("ENOSPC")]);
     },

@@ -1,4 +1,4 @@
-/** What operators see: what was done, how it is set up, how it does (R-CON-1). */
+/** The operator's view: actions, configuration, health (R-CON-1). */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterAll(() => listener.close());
 
-/** What arrives at a vendor of a kind, at a base address, for a call. */
+/** Returns the request that arrives at a vendor of a kind, at a base address, for a call. */
 async function arrivedOf(
   kind: string,
   base: string,

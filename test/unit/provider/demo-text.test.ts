@@ -1,4 +1,4 @@
-/** What the demo vendor counts as tokens of its text. */
+/** The demo vendor's token counts of its text. */
 import { expect, it } from "vitest";
 import { chat } from "../../../src/provider/demo/text.ts";
 

@@ -1,4 +1,4 @@
-/** How long files say that they are: what is charged if a vendor does not tell. */
+/** Stated lengths of files, which are charged if a vendor reports none. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

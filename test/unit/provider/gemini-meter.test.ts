@@ -1,4 +1,4 @@
-/** What Gemini's streams cost: taken at once or one by one, the figures are the same. */
+/** Costs of Gemini's streams: taken at once or one by one, the figures are equal. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { GeminiMeter } from "../../../src/provider/gemini/meter.ts";

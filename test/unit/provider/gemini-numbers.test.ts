@@ -1,6 +1,6 @@
 /**
- * R-MON-2: Google's JSON takes and tells numbers as texts, too; what decides about money is read in
- * both forms.
+ * R-MON-2: Google's JSON also accepts and returns numbers as strings, so figures that decide about
+ * money are read in both forms.
  */
 import { describe, expect, it } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -13,7 +13,7 @@ import type { NativeLimits } from "../../../src/provider/native.ts";
 import type { TaskUnits } from "../../../src/provider/task.ts";
 import { modelOf } from "./task/adapters.ts";
 
-/** What is held for a request. */
+/** Returns the hold of a request. */
 function held(
   path: string,
   json: unknown,

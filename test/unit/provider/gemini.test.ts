@@ -76,7 +76,7 @@ async function send(asked: Generation, stream: boolean, by = vendor): Promise<Ve
   return by.exchange(vendorCall(call));
 }
 
-/** What the vendor says, in either form. */
+/** Returns the vendor's reply in either form. */
 async function ask(asked: Generation, stream: boolean): Promise<Reply> {
   const reply = await send(asked, stream);
   expect(reply.status).toBe(200);
@@ -126,7 +126,7 @@ describe.each([
     expect(answers).toHaveLength(2);
     const { turns } = conversationOf(asked);
     turns.push(create(TurnSchema, { role: Role.ASSISTANT, parts: called.parts }));
-    // As the style of chat completions has them: each result in a turn of its own.
+    // As in chat completions: each result in a separate turn.
     for (const part of answers) turns.push(create(TurnSchema, { role: Role.USER, parts: [part] }));
     const reply = await ask(asked, stream);
     expect(textsOf(reply)).toBe(

@@ -1,6 +1,4 @@
-/**
- * A vendor's place on a real socket: it takes down what it is asked and answers what a test says.
- */
+/** A vendor on a real socket: it records requests and answers as scripted. */
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { VendorConfig } from "../../../src/config/config.ts";
@@ -16,7 +14,7 @@ export interface Arrived {
   readonly body: string;
 }
 
-/** What to answer. */
+/** The answer. */
 export interface Answer {
   readonly status?: number;
   readonly type?: string;

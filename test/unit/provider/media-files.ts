@@ -174,7 +174,7 @@ export function opus(pages: number, granuleOf = (samples: number) => samples): R
   return { head, parts, seconds: (pages * 9_600 - 312) / 48_000 };
 }
 
-/** What the tables of a movie state, in place of the truth. */
+/** Statements of a movie's tables, which replace the truth. */
 export interface MovieFields {
   readonly movieUnits?: number;
   readonly mediaUnits?: number;
@@ -268,7 +268,7 @@ export function element(id: string, content: Buffer, size?: "open"): Buffer {
   return Buffer.concat([Buffer.from(id, "hex"), size === "open" ? open : length, content]);
 }
 
-/** What a recording in Matroska states, in place of the truth. */
+/** Statements of a Matroska recording, which replace the truth. */
 export interface MatroskaFields {
   readonly codec?: string;
   /** Nanoseconds of a tick. Default: a millisecond. */

@@ -1,4 +1,4 @@
-/** How long recordings are that lie about it: they are held and charged by what a player plays. */
+/** Lengths of recordings with wrong headers: they are held and charged by the playable length. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { recordingSeconds } from "../../../src/provider/media/length.ts";
@@ -24,7 +24,7 @@ function measure(file: Buffer): Promise<number | undefined> {
   return recordingSeconds(readAt, file.length);
 }
 
-/** What a recording is charged by: an unknown format by its bytes. */
+/** Returns the charge of a recording: an unknown format is charged by its bytes. */
 async function charged(file: Buffer): Promise<number> {
   return (await measure(file)) ?? file.length / bytesPerSecondMin;
 }

@@ -53,7 +53,7 @@ async function startVendor(): Promise<Vendor> {
   return started;
 }
 
-/** Stores and tells what came of it. */
+/** Stores a result and returns the outcome. */
 async function outcome(source: ResultSource, limits: DownloadLimits = {}, signal?: AbortSignal) {
   const stored = results
     .also({ limits })

@@ -7,7 +7,7 @@ import type { ResultStorage } from "../../../src/result/storage.ts";
 import { about, openTestResults, readBack, type TestResults } from "./support.ts";
 
 let results: TestResults;
-/** What a test puts in the way of the folder. */
+/** Faults of the folder that a test injects. */
 let fault: Partial<ResultStorage> = {};
 
 beforeAll(async () => {

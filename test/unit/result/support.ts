@@ -1,4 +1,4 @@
-/** Result files on a database and a folder of their own. */
+/** Result files on a separate database and folder. */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ export const about = {
   taskId: "00000000-0000-7000-8000-000000000002",
 };
 
-/** What a test works with. */
+/** Support of a test. */
 export interface TestResults extends ResultFiles {
   readonly pool: Pool;
   readonly folder: string;
@@ -31,7 +31,7 @@ export interface TestResults extends ResultFiles {
   alsoJobs(storages: readonly ResultStorage[]): ResultJobs;
   /** Lets everything that was stored so far expire. */
   expireAll(): Promise<void>;
-  /** How many rows there are. */
+  /** Returns the numbers of rows. */
   rows(): Promise<{ files: number; blobs: number }>;
   /** The names of files that are kept, of all folders but the one of incoming files. */
   kept(): string[];

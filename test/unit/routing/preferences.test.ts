@@ -1,4 +1,4 @@
-/** How the preferences of a request order the routes of a model. */
+/** Preferences of a request order the routes of a model. */
 import { expect, test } from "vitest";
 import type { DatedPrice } from "../../../src/config/config.ts";
 import type { PlannedRoute } from "../../../src/routing/planned-route.ts";

@@ -1,4 +1,4 @@
-/** What a vendor's refusal means for the customer: the whole table, status by status. */
+/** Meaning of a vendor's refusal for the customer: the whole table, status by status. */
 import * as fc from "fast-check";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import {

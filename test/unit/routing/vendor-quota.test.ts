@@ -1,4 +1,4 @@
-/** What a vendor still takes, by its rate limit headers. */
+/** A vendor's remaining quota according to its rate limit headers. */
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { hasQuota, VendorQuota, type QuotaMark } from "../../../src/routing/vendor-quota.ts";

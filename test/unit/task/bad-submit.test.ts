@@ -19,7 +19,7 @@ interface Bad {
   readonly body: JsonObject | string;
   readonly status?: number;
   readonly code?: string;
-  /** What the message and `param` name. */
+  /** The member in the message and `param`. */
   readonly param?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 afterAll(() => tasks.close());
 
-/** What a test says of a vendor and of the price; pictures cost 100 nano-USD. */
+/** Vendor and price of a test; images cost 100 nano-USD. */
 interface Case {
   readonly answer?: CancelAnswer;
   readonly reportedCost?: ReportedCost;

@@ -13,7 +13,7 @@ import type {
   VendorTasks,
 } from "../../../src/provider/task.ts";
 
-/** How a vendor knows repetitions. */
+/** How a vendor recognises repeated submits. */
 export type Resubmit = VendorTasks["resubmit"];
 
 /** See {@link startCrashVendor}. */

@@ -1,4 +1,4 @@
-/** How long tasks may take: R-TSK-9, by their models. */
+/** Maximum duration of tasks: R-TSK-9, by their models. */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { TaskUpdate } from "../../../src/provider/task.ts";
 import { HttpFailure } from "../../../src/http/failure.ts";

@@ -1,6 +1,5 @@
 /**
- * The task room behind a real REST listener, on a real database with real money, and nobody who
- * works on tasks.
+ * The task room behind a real REST listener, on a real database with real money, without workers.
  */
 import { Admission } from "../../../src/calls/admission.ts";
 import { createCatalogue } from "../../../src/calls/catalogue.ts";
@@ -86,7 +85,7 @@ const models = [
   model("closed", ModelType.IMAGE, "fixed"),
 ];
 
-/** What a test knows of a customer. */
+/** A customer in a test. */
 export interface Customer extends KeyCaller {
   /** The secret. */
   readonly key: string;

@@ -1,4 +1,4 @@
-/** What vendors take for tasks that have ended at us: booked once, never the customer's. */
+/** Vendors' charges for tasks that have already ended here: booked once, never to the customer. */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { HttpFailure } from "../../../src/http/failure.ts";
 import { ResultFailure } from "../../../src/result/result.ts";
@@ -41,7 +41,7 @@ function work(options: TestWorkerOptions): void {
   });
 }
 
-/** Waits until nobody looks after a task any more. */
+/** Waits until no worker processes a task any longer. */
 function settled(id: string): Promise<true> {
   return until(async () => {
     const { is_late_charge_pending: isLateChargePending, finish_time: end } = await tasks.row(id);
@@ -49,7 +49,7 @@ function settled(id: string): Promise<true> {
   });
 }
 
-/** What is in the books of a task, and in its record. */
+/** Returns the ledger entries of a task, and its record. */
 async function booked(id: string) {
   const { rows: entries } = await tasks.pool.query<{ account: number; amount: string }>(
     `select account, amount from ledger_entry where (txn_id = $1 or call_id = $1) and account > 6
@@ -73,7 +73,7 @@ const sevens = {
 const nothing = { entries: [], record: { cost: "0", vendor_cost: null } };
 
 describe("R-TSK-6: a task that ran out of time while its vendor went on", () => {
-  /** One that is stopped at us after 50 ms, and told of when the test says so. */
+  /** A task that is stopped here after 50 ms, and reported on demand. */
   async function overdue(last: TaskUpdate, images = 1): Promise<string> {
     let news: TaskUpdate = running;
     const v = vendor({ poll: () => Promise.resolve(news) });
@@ -120,7 +120,7 @@ describe("R-TSK-6: a task that ran out of time while its vendor went on", () => 
     for (let count = 0; count < 3; count++) work(one({ v }));
     await settled(id);
     await tasks.stopAll();
-    // Even if somebody began again.
+    // Even if it was started again.
     await tasks.pool.query(
       "update task set is_late_charge_pending = true, next_time = now() where id = $1",
       [id],
@@ -186,7 +186,7 @@ describe("R-TSK-7: a vendor that had a task all the same", () => {
         return answer;
       },
     });
-    // It does not tell that it lives: as if it had been paused.
+    // It sends no heartbeats, as if it had been paused.
     const id = await start({ ...one({ v }), timings: { leaseMs: 50, heartbeatMs: 600_000 } });
     await until(async () => (v.asked.length === 1 ? true : undefined));
     work(one({ v }));

@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 afterAll(() => tasks.close());
 
-/** A connection to the database of its own, which can fail. */
+/** A separate connection to the database, which can fail. */
 async function openOwn() {
   const proxy = await startFaultProxy(tasks.url);
   const pool = openPool(proxy.url, { max: 4, for: "jobs" });
@@ -89,7 +89,7 @@ test("R-TSK-7: a claim whose confirmation is lost is taken back, and its task is
   const { proxy, pool } = await openOwn();
   const points: string[] = [];
   const failpoint = (point: string): void => {
-    // The server commits, and nobody hears of it.
+    // The server commits, but the answer is lost.
     if (point === "claim.sent" && !points.includes(point)) proxy.cutAtNextAnswer();
     points.push(point);
   };
@@ -139,7 +139,7 @@ test("R-TSK-7: a claim that commits only after its connection broke is taken bac
   await committing.promise;
   await waiting(1);
   proxy.cutWaiting();
-  // Whoever asks now whether the claim took place must wait for it.
+  // A query about the claim must wait for it.
   await waiting(2);
   await gate.query("select pg_advisory_unlock($1)", [key]);
   expect(await tasks.ended([id])).toMatchObject([{ state: "completed", error_code: null }]);
@@ -216,7 +216,7 @@ test("R-TSK-8: a connection that is cut around a commit does not lose a delivere
   const v = vendor({ resubmit: "blind", submit: () => Promise.resolve({ done }) });
   const points: string[] = [];
   const failpoint = (point: string): void => {
-    // The server does its work, and nobody hears of it.
+    // The server does its work, but the answer is lost.
     if (/^(?:produce|complete)\.sent$/.test(point) && !points.includes(point)) {
       proxy.cutAtNextAnswer();
     }

@@ -1,6 +1,5 @@
 /**
- * A vendor that may be asked so often and no more: with many tasks each is asked less often, and
- * all come to their end.
+ * A vendor with a limit on polls: with many tasks each is polled less often, and all of them end.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTasks, type Tasks } from "./worker-harness.ts";

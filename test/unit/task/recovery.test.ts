@@ -1,4 +1,4 @@
-/** What becomes of tasks whose process, vendor or client does something else than work. */
+/** Tasks whose process, vendor or client fails. */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { HttpFailure } from "../../../src/http/failure.ts";
 import { ResultFailure } from "../../../src/result/result.ts";
@@ -17,7 +17,7 @@ afterAll(() => tasks.close());
 const reset = () => Promise.reject(new HttpFailure("reset", "ECONNRESET"));
 const running: TaskUpdate = { status: "running", progress: 10 };
 
-/** A vendor that has what it was asked for, but whose first answer is lost. */
+/** A vendor that received the request, but whose first answer is lost. */
 function forgetful(resubmit: VendorTasks["resubmit"]) {
   const jobs = new Set<string>();
   let answers = 0;
@@ -260,7 +260,7 @@ test("a result that comes after the task's end is recorded, and changes nothing"
       return { vendorTaskId: "orphan" };
     },
   });
-  // It does not tell that it lives: as if it had been paused.
+  // It sends no heartbeats, as if it had been paused.
   tasks.work({ ...one({ v }), timings: { leaseMs: 50, heartbeatMs: 600_000 } });
   await until(async () => (v.asked.length === 1 ? true : undefined));
   tasks.work(one({ v }));

@@ -1,7 +1,4 @@
-/**
- * Tasks of which nothing is new: given back as others are, whoever wants something of them
- * meanwhile.
- */
+/** Tasks without an update: they are rescheduled like others, whatever is requested meanwhile. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { isReschedule, applyTransition, type Transition } from "../../../src/task/transition.ts";
 import { type TaskRow, workColumns } from "../../../src/task/task-row.ts";
@@ -31,7 +28,7 @@ const look: Transition = {
   releaseMs: 60_000,
 };
 
-/** How long until it is due, in whole seconds. */
+/** Returns the whole seconds until it is due. */
 async function dueSeconds(id: string): Promise<number> {
   const sql =
     "select extract(epoch from next_time - now())::float8 as seconds from task where id = $1";

@@ -35,7 +35,7 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
       const accountId = await tasks.account(500n);
       const callbackId = `order-${point}`;
       expect(await die(accountId, callbackId, point)).toBe("SIGKILL");
-      // What it had begun ends with its connection; a repetition waits for that.
+      // Its work ends with its connection; a repetition waits for that.
       const { task, replayed } = await gateway.submit(accountId, callbackId);
       if (point === "submit.committed") expect(replayed).toBe(true);
       const { rows } = await tasks.pool.query<{ id: string }>(

@@ -1,4 +1,4 @@
-/** What the database itself keeps of the rules of tasks, whoever writes. */
+/** The rules of tasks that the database itself enforces. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { Pool, type PoolClient } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -76,7 +76,7 @@ it.each(Object.keys(ends))("R-TSK-1: a %s task never changes again", async (stat
       /that is final/,
     );
   }
-  // What only the room sees may change: a worker's lease ends after the task.
+  // Only internal columns may change: a worker's lease ends after the task.
   await pool.query("update task set lease_until = null, fence = fence + 1 where id = $1", [id]);
   expect(await read()).toEqual({ ...before, fence: 1 });
 });

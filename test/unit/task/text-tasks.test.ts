@@ -1,4 +1,4 @@
-/** TEXT tasks at work: a vendor of text is asked once, and whoever waits for it can stop it. */
+/** TEXT tasks at work: a vendor of text is called once, and its caller can stop it. */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";

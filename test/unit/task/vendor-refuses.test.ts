@@ -44,7 +44,7 @@ test("R-ERR-3: where every vendor refuses the operator's account, tasks end with
       cost: "0",
     });
   }
-  // Those that were under way when the first was refused; after it nobody asked again.
+  // Requests in flight at the first refusal; none follows.
   expect(broke.asked.length).toBeLessThanOrEqual(8);
   expect(new Set(broke.asked).size).toBe(broke.asked.length);
   expect(alarms.filter(({ isNew }) => isNew)).toEqual([

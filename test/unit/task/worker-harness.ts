@@ -17,7 +17,7 @@ import { newId } from "../../../src/core/uuid.ts";
 /** See {@link openTasks}. */
 export type Tasks = Awaited<ReturnType<typeof openTasks>>;
 
-/** What a test says of a task. */
+/** A task in a test. */
 export interface TestTask {
   readonly accountId: string;
   readonly model?: string;
@@ -135,7 +135,7 @@ async function events(pool: Pool, id: string, kind: string) {
   return (await pool.query<{ state: string; detail: unknown }>(sql, [id, kind])).rows;
 }
 
-/** How long a test waits for what never happens. */
+/** Wait of a test for an event that never happens. */
 const untilMs = 40_000;
 
 /** Asks again and again; the answers are what counts, not the time. */

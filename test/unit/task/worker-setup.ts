@@ -1,4 +1,4 @@
-/** Workers of the tests, and vendors that answer as they are told. Needs no test runner. */
+/** Workers of the tests, and scripted vendors. Needs no test runner. */
 import type { Pool } from "pg";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig } from "../../../src/config/config.ts";
@@ -6,7 +6,7 @@ import { HttpFailure } from "../../../src/http/failure.ts";
 import type { WorkerOptions, WorkerVendor } from "../../../src/task/work/worker-options.ts";
 import type { TaskUpdate, VendorTasks } from "../../../src/provider/task.ts";
 
-/** What a picture costs, and what each task of the tests holds, in nano-USD. */
+/** Price of an image, and hold of each task of the tests. */
 export const imageNanos = 100n;
 
 /** The price of a picture. */
@@ -46,7 +46,7 @@ export const results: WorkerOptions["results"] = {
     }),
 };
 
-/** What a test says of a worker; the rest is as below. */
+/** Options of a test's worker; the rest has defaults below. */
 export type TestWorkerOptions = Partial<WorkerOptions> & Pick<WorkerOptions, "vendors" | "models">;
 
 /** The options of a worker with short times. */

@@ -20,7 +20,7 @@ describe.each([
 
   it.each(Object.entries({ ...scripts, ...forms }))("counts %s as the library does", (_, text) => {
     const words = text.match(/\S+|\s+/gu) ?? [];
-    // What is cut may take one token more.
+    // A cut word may take one token more.
     const cuts = words.reduce((sum, word) => sum + Math.floor(word.length / wordCharsMax), 0);
     expect(count(text)).toBeGreaterThanOrEqual(expected(text));
     expect(count(text)).toBeLessThanOrEqual(expected(text) + cuts);

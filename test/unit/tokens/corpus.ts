@@ -49,7 +49,7 @@ export const scripts: Readonly<Record<string, string>> = {
   emoji: "👨‍👩‍👧‍👦 👩🏽‍💻 🏳️‍🌈 👍🏿 🧑🏾‍🚀 🇩🇪🇯🇵 ❤️‍🔥 😀😂🥲🤔🙄 ☀️🌧️⛄ ✅❌⚠️ 🎉🎂🎁 🚀🛰️",
 };
 
-/** What programs send. */
+/** Texts that programs send. */
 export const forms: Readonly<Record<string, string>> = {
   code: `export async function settle(this: Run): Promise<void> {\n  const { call } = this;\n  for (let i = 0; i < call.parts.length; i++) {\n    if (call.parts[i]?.kind !== "text") continue;\n    await this.ledger.settle({ id: call.id, costNanos: 1_000n });\n  }\n}\n`,
   SQL: "select h.id, coalesce(sum(e.amount), 0) from hold h left join ledger_entry e on e.txn_id = h.id where h.state = 1 group by h.id order by 2 desc limit 100;",

@@ -1,4 +1,4 @@
-/** Counting in a thread: whatever it does, whoever asked gets an answer, and calls go on. */
+/** Counting in a thread: whatever it does, the caller gets an answer, and calls continue. */
 import { afterEach, describe, expect, it } from "vitest";
 import { countAccountMax, countBytesMax, countQueueMax } from "../../../src/core/limits.ts";
 import type { Caller } from "../../../src/core/caller.ts";

@@ -56,7 +56,8 @@ async function all(filter: Partial<Pick<ListDeliveriesRequest, "state" | "taskId
 }
 
 /**
- * How many rows of the table and entries of its indexes were read so far, by whatever connection.
+ * Returns the number of rows of the table and entries of its indexes that any connection read so
+ * far.
  */
 async function readSoFar(): Promise<number> {
   await webhooks.pool.query("select pg_stat_force_next_flush()");

@@ -1,4 +1,4 @@
-/** A process that sends webhooks until it is killed: by itself at the point that it is told. */
+/** A process that sends webhooks until it is killed, or kills itself at a given point. */
 import { Pool } from "pg";
 import { createGuardedClient } from "../../../src/http/guarded-client.ts";
 import { createDispatcher } from "../../../src/webhook/dispatcher.ts";

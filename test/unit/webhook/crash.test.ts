@@ -10,9 +10,9 @@ import { openWebhooks, type Webhooks } from "./harness.ts";
 import { newId } from "../../../src/core/uuid.ts";
 
 /**
- * Where each process dies, and at which time it comes there. Whoever is to die recovering must
- * follow one that surely leaves something: who dies at `record.answered` leaves nothing in one of
- * fifteen cases.
+ * The point at which each process dies, and how often it passes it before. A process that dies
+ * during recovery must follow one that certainly leaves something: a death at `record.answered`
+ * leaves nothing in one of fifteen cases.
  */
 const deaths: readonly (readonly [DispatchFailpoint, number])[] = [
   ["claim.sent", 1],
@@ -62,7 +62,7 @@ function start(point = "", times = 1) {
   return { child, ended };
 }
 
-/** A task's whole life in events: each in a transaction of its own. */
+/** A task's events, each in a separate transaction. */
 async function enqueueTask(taskId: string): Promise<void> {
   const task = { url: `${receiver.origin}/`, taskId, accountId };
   await webhooks.enqueue({ ...task, status: "progress", progress: 10 });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await webhooks.stopAll();
-  // What a test left is no other's.
+  // Removes the deliveries of earlier tests.
   await webhooks.pool.query(
     "truncate webhook_event, webhook_delivery, webhook_attempt, webhook_endpoint",
   );

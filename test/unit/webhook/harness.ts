@@ -15,7 +15,7 @@ import { newId } from "../../../src/core/uuid.ts";
 /** See {@link openWebhooks}. */
 export type Webhooks = Awaited<ReturnType<typeof openWebhooks>>;
 
-/** What a test says of an event; the rest is as below. */
+/** An event of a test; the rest has defaults below. */
 export type TestEvent = Partial<WebhookEvent> & Pick<WebhookEvent, "url">;
 
 /** A delivery, as the tests look at it. */
@@ -55,7 +55,7 @@ export async function openWebhooks() {
       open.add(running.dispatcher);
       return running;
     },
-    /** Enqueues an event in a transaction of its own. */
+    /** Enqueues an event in a separate transaction. */
     enqueue: (event: TestEvent) =>
       inTransaction(pool, (client) => enqueueWebhook(client, eventOf(event))),
     stored: (id: string | undefined) => stored(pool, id ?? ""),
@@ -130,7 +130,7 @@ async function startDispatcher(
   };
 }
 
-/** A whole event. Default: completed, of a task and an account of its own. */
+/** A whole event. Default: completed, of a new task and account. */
 export function eventOf(event: TestEvent): WebhookEvent {
   return {
     accountId: newId(),

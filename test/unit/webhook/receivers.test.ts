@@ -1,4 +1,4 @@
-/** How receivers that fail are treated, and that they delay nobody else. */
+/** Handling of failing receivers, which delay no others. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { AttemptOutcome } from "../../../gen/uas/webhook/v1/webhook_pb.ts";
 import { endpointIdOf } from "../../../src/webhook/enqueue.ts";
@@ -77,7 +77,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
     }
     expect(await endpoint(accountId)).toMatchObject({ failures: 5, probes: 0, isDead: false });
     const waiting = await webhooks.enqueue({ url, accountId });
-    // Another receiver's delivery goes by: the one that waits had its chance.
+    // Another receiver's delivery is sent first: the waiting one had its turn.
     await webhooks.enqueue({ url: "https://b.example/", accountId });
     await running.ended(6);
     expect(await webhooks.stored(waiting)).toMatchObject({ state: PENDING, attempts: 0 });
@@ -225,8 +225,7 @@ describe("R-HOOK-4: receivers that hang delay no others", () => {
     const healthyOf = (index: number): string => `https://healthy${index}.example/`;
     const fake = webhooks.fake((target) => (target.startsWith("https://hung") ? undefined : 204));
     const accountOf = Array.from({ length: 10 }, () => newId());
-    // The hung ones first, with several events each, so that all of them stand before everybody
-    // else.
+    // The hung ones first, with several events each, so that all of them precede all others.
     for (let round = 0; round < 3; round++) {
       await Promise.all(
         Array.from({ length: 60 }, (_, index) =>

@@ -54,7 +54,7 @@ describe("secrets", () => {
     const hours = (Number(rotated?.rotationEndTime?.seconds ?? 0) - Date.now() / 1_000) / 3_600;
     expect(hours).toBeGreaterThan(23.9);
     expect(hours).toBeLessThan(24.1);
-    // Not promoted: a second rotation replaces the new one, which nobody can use yet.
+    // Not promoted: a second rotation replaces the new secret, which no client can use yet.
     const again = (await rpc.rotateSecret({ accountId })).secret;
     expect(again?.current).toBe(before?.current);
     expect(again?.other).not.toBe(rotated?.other);

@@ -263,7 +263,7 @@ describe("the audit log", () => {
       await client.resendFailed({ accountId, since, origin: "https://noted.example" });
       await client.sendTestEvent({ accountId, url: "https://noted.example/2" });
       await client.reenableEndpoint({ accountId, origin: "https://noted.example" });
-      // What is refused was not done.
+      // A refused request has no effect.
       await codeOf(client.reenableEndpoint({ accountId, origin: "https://unknown.example" }));
     }
     const { rows } = await pool.query<{ action: string; account_id: string; after: unknown }>(

@@ -30,10 +30,7 @@ describe("R-MON-6: the audit", () => {
     await billing.expectClean();
   });
 
-  /**
-   * What a tamperer does with the rows of one settled call (60 held, 25 charged), and the rule it
-   * breaks.
-   */
+  /** Manipulations of one settled call (60 held, 25 charged), and the rule that each breaks. */
   const tampered: [rule: string, sql: string][] = [
     [
       "I1",

@@ -74,7 +74,7 @@ export async function makeCalls(
   });
   await billing.send({
     accountId,
-    // What was known when the process was lost: less than the call really cost, or nothing at all.
+    // Known when the process was lost: less than the real cost of the call, or nothing.
     extends: swept
       .filter(({ cost }) => cost % 2n === 0n)
       .map((call) => ({

@@ -1,6 +1,5 @@
 /**
- * Call records as columns: what is read back is what was told, whatever the records of a batch have
- * in common.
+ * Call records as columns: reading returns the written records, for any common parts of a batch.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CallRow } from "../../../../src/billing/calls/call-row.ts";

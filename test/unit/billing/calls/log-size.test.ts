@@ -9,7 +9,7 @@ import { fillLog, type LogQuestion, logQuestions } from "../../../support/log-ro
 
 const rows = 20_000;
 
-/** What is common is found by looking at few calls, whatever else the log has. */
+/** Common calls are found by reading few rows, whatever else the log contains. */
 const common: Readonly<Record<string, number>> = {
   "newest calls": 300,
   "calls before some day": 300,
@@ -28,7 +28,7 @@ let pool: Pool;
 let questions: LogQuestion[];
 beforeAll(async () => {
   database = await createTestDatabase();
-  // One connection: what it has read is told by it alone.
+  // A single connection, so that its statistics cover all reads.
   pool = new Pool({ connectionString: database.url, max: 1 });
   questions = logQuestions(pool, await fillLog(pool, rows));
 });
@@ -37,7 +37,7 @@ afterAll(async () => {
   await database.close();
 });
 
-/** How many rows of the log, and entries of its indexes, were read so far. */
+/** Returns the number of rows of the log, and of entries of its indexes, that were read so far. */
 async function readSoFar(): Promise<number> {
   await pool.query("select pg_stat_force_next_flush()");
   const { rows: counted } = await pool.query<{ count: string }>(
@@ -57,12 +57,12 @@ test("R-CON-1: every console query finds all matching calls, and common queries 
     read[title] = (await readSoFar()) - before;
     if (found === 0) nothing.push(title);
   }
-  // What is rare may need another page, on a busy machine.
+  // A rare call may need another page on a busy machine.
   expect(nothing).toContain("calls of nobody's model");
   expect(nothing.filter((title) => !/rare|nobody/.test(title))).toEqual([]);
   const over = Object.entries(common).filter(([title, most]) => (read[title] ?? Infinity) > most);
   expect(over.map(([title]) => [title, read[title]])).toEqual([]);
-  // So the count is one: what no sum tells of is looked for among all.
+  // The count reads as much: rows without a sum are searched among all.
   expect(read["calls with a rare error"]).toBeGreaterThan(rows / 2);
   expect(read["calls of nobody's model"]).toBe(0);
 });

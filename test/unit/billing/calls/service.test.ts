@@ -1,4 +1,4 @@
-/** What can be asked of the call log: lists, counts, a call. */
+/** Queries of the call log: lists, counts, a call. */
 import { randomUUIDv7 } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { durationMs, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";

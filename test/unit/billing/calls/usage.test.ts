@@ -1,4 +1,4 @@
-/** What the call log, the series of usage and the ledger say of any range: the same. */
+/** The call log, the series of usage and the ledger agree on any range. */
 import { randomUUIDv7 } from "node:crypto";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import * as fc from "fast-check";
@@ -222,7 +222,7 @@ async function readLog(
   return rows;
 }
 
-/** What the ledger says that calls were charged: charges and the corrections of them. */
+/** Returns the ledger's charges of calls with their corrections. */
 async function booked(ids: readonly string[]): Promise<bigint> {
   const { rows } = await billing.pool.query<{ sum: string }>(
     `select coalesce(sum(amount), 0) as sum from ledger_entry

@@ -1,4 +1,4 @@
-/** Fills a journal until it cannot be written, in a process of its own: see journal.test.ts. */
+/** Fills a journal until it cannot be written, in a separate process: see journal.test.ts. */
 import { Journal } from "../../../../src/billing/journal/journal.ts";
 import { callRow } from "../calls/call-row.ts";
 import { newId } from "../../../../src/core/uuid.ts";

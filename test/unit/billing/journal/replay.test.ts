@@ -23,7 +23,7 @@ afterEach(async () => {
   fs.rmSync(folder, { recursive: true, force: true });
 });
 
-/** What a process that was killed has left. */
+/** Creates the journal of a killed process. */
 async function leave(count: number): Promise<JournalEntry[]> {
   const journal = new Journal({ path: join(folder, new JournalFiles(folder).assign().own) });
   const entries = Array.from({ length: count }, () => entry());

@@ -3,7 +3,7 @@ import type { HoldVerdict } from "../../../../src/billing/ledger/ledger.ts";
 import { newId } from "../../../../src/core/uuid.ts";
 import type { Billing } from "../harness.ts";
 
-/** What a budget has counted. */
+/** The counted amounts of a budget. */
 export interface Figures {
   readonly period: number;
   readonly spent: bigint;

@@ -87,7 +87,7 @@ describe("the ledger under concurrency and crashes", () => {
 
   test("R-MON-7: the holds of a dead process are freed after their time, by any node", async () => {
     const account = await billing.account(1_000n);
-    // It dies without close: nobody settles, nobody renews.
+    // It dies without close: its holds are neither settled nor renewed.
     const dead = createLedger({ url: billing.url, connections: 1, holdTtlMs: 1, holdWaitMs });
     const ids = Array.from({ length: 20 }, () => newId());
     await Promise.all(

@@ -161,7 +161,7 @@ describe("ledger_apply: growth, keys, costs of vendors, thresholds", () => {
       refused(400n, 0n),
     ]);
     expect(await spend(keyId)).toEqual([["0", "100"]]);
-    // What a call really costs makes room again, or takes more than was held.
+    // The real cost of a call frees money, or takes more than was held.
     await billing.send({ accountId, settles: [[first.id, 10n]] });
     expect(await spend(keyId)).toEqual([["10", "40"]]);
     const fits = await billing.send({ accountId, holds: [ask(30n), ask(20n)] });

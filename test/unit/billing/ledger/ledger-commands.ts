@@ -35,12 +35,12 @@ const together = (ops: readonly Op[], isCut: boolean): Command =>
     if (isCut) proxy.cutAtNextAnswer();
     const told = await Promise.all(ops.map((op) => rig.run(ledger, op)));
     const once = model.apply(ops, ledger.nodeId, rig.byId);
-    // What was refused is refused again, and told what is available after the others.
+    // A refused operation is refused again, with the amount that is available after the others.
     const again = isCut ? model.apply(ops, ledger.nodeId, rig.byId) : once;
     deepEqual(told, isDeepStrictEqual(told, once) ? once : again);
   });
 
-/** At once by two processes: one of them comes first, and nobody can say which. */
+/** Two concurrent processes: either may come first. */
 const race = (first: Op, second: Op): Command =>
   command(`race: ${texts([first])} | ${texts([second])}`, async (model, rig) => {
     const { ledger, other } = rig.stage;
@@ -62,7 +62,7 @@ const race = (first: Op, second: Op): Command =>
     ok(fits(turns) || fits(turns.toReversed()), `neither order explains ${told.join(" | ")}`);
   });
 
-/** The process dies when the database has done its work, and before anybody hears of it. */
+/** The process dies when the database has done its work, before the answer arrives. */
 const dieDuring = (ops: readonly Op[]): Command =>
   command(`${texts(ops)}, and the process dies`, async (model, rig) => {
     const { stage } = rig;
@@ -114,7 +114,7 @@ async function sweepAccount(model: ModelAccount, rig: Rig): Promise<void> {
   model.sweep(rig.byId);
 }
 
-/** Inside a transaction of somebody else, which may be rolled back. */
+/** Inside a transaction of another room, which may be rolled back. */
 const inTransaction = (ops: readonly Op[], isKept: boolean): Command =>
   command(
     `${texts(ops)} in a transaction${isKept ? "" : " that is rolled back"}`,
@@ -161,9 +161,7 @@ function texts(ops: readonly Op[]): string {
   return ops.map(text).join(" + ");
 }
 
-/**
- * The calls that every sequence begins with come up more often than those that nobody knows yet.
- */
+/** The initial calls of a sequence occur more often than unknown ones. */
 const slot = fc.oneof(
   { weight: 3, arbitrary: fc.integer({ min: 0, max: 2 }) },
   { weight: 1, arbitrary: fc.integer({ min: 3, max: 5 }) },
@@ -194,8 +192,8 @@ const extend = fc.record({
 });
 const op: fc.Arbitrary<Op> = fc.oneof(hold, settle, extend);
 /**
- * Each call once of a kind: what is asked twice at once is answered twice, in the order of chance.
- * Nobody extends a hold before he knows that he has it: a batch that is sent again would find it.
+ * Each call at most once per kind: duplicates would be answered twice, in random order. A hold is
+ * extended only after its acknowledgement, because a re-sent batch would find it.
  */
 const opsOf = (max: number): fc.Arbitrary<Op[]> =>
   fc
@@ -229,13 +227,10 @@ const commands = fc.commands(
   { maxCommands: 16, size: "max" },
 );
 
-/** How many sequences run beside each other: they wait for the database more than they work. */
+/** Number of parallel sequences: they mostly wait for the database. */
 const beside = 4;
 
-/**
- * How many of such groups share a look at the books, which reads all that the ones before have
- * left.
- */
+/** Number of groups per audit, which reads all that the previous ones have left. */
 const groupsPerAudit = 20;
 
 /**
@@ -256,7 +251,7 @@ export async function checkLedger(
   const property = fc.asyncProperty(group, async (sequences) => {
     const runs = sequences.map((one, index) => runSequence(stages[index] as Stage, one));
     const failed = (await Promise.allSettled(runs)).find((run) => run.status === "rejected");
-    // What a sequence that failed has left open is no further finding.
+    // Open holds of a failed sequence are no further finding.
     isBroken ||= failed !== undefined;
     if (failed) throw failed.reason;
     if (++groups % groupsPerAudit === 0 && !isBroken) deepEqual(await auditLedger(pool), []);

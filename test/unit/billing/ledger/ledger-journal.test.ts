@@ -1,6 +1,5 @@
 /**
- * The ledger and its journal: what callers hear while the database is away, and what is booked
- * after.
+ * The ledger and its journal: answers while the database is unreachable, and bookings afterwards.
  */
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";

@@ -7,7 +7,7 @@ export type Op =
       readonly kind: "extend";
       readonly slot: number;
       readonly nanos: bigint;
-      /** What the call would cost if it ended now; undefined if not told. */
+      /** Cost of the call if it ended now; undefined if unknown. */
       readonly checkpoint: bigint | undefined;
     }
   | { readonly kind: "settle"; readonly slot: number; readonly nanos: bigint };
@@ -15,10 +15,10 @@ export type Op =
 /** The keys of an account: none, one with a limit, one without. */
 export type KeyName = "none" | "limited" | "free";
 
-/** What the limited key may spend. */
+/** Spend limit of the limited key. */
 export const keyLimit = 80n;
 
-/** What a vendor takes for a call that costs `nanos`. */
+/** Returns the vendor's cost of a call that costs `nanos`. */
 export function vendorCost(nanos: bigint): bigint {
   return nanos / 2n;
 }
@@ -37,7 +37,7 @@ interface ModelHold {
   refunded: bigint;
 }
 
-/** How ids order: settlements of a batch draw on the same money by id. */
+/** Order of IDs: settlements of a batch use the same money in this order. */
 type Compare = (a: number, b: number) => number;
 
 /** One account. */
@@ -49,7 +49,7 @@ export class ModelAccount {
   readonly deadNodes = new Set<string>();
   readonly bookings = new Map<string, string>();
 
-  /** Applies a batch: settlements, extensions, holds. Returns what each is told, in their order. */
+  /** Applies a batch: settlements, extensions, holds. Returns their results in order. */
   apply(ops: readonly Op[], node: string, byId: Compare): string[] {
     const settles = ops.filter((op) => op.kind === "settle");
     this.#settle(new Map(settles.map((op) => [op.slot, op.nanos])), byId);
@@ -96,7 +96,7 @@ export class ModelAccount {
     const late = inOrder.filter(([slot]) => this.holds.get(slot)?.state === "swept");
     const open = inOrder.filter(([slot]) => this.holds.get(slot)?.state === "open");
     for (const [slot, cost] of open) this.#end(slot, cost);
-    // What exceeds the own hold comes from what all of them have given back.
+    // The part above the call's own hold is paid from the released holds.
     for (const [slot, cost] of open) this.#pay(slot, cost);
     for (const [slot, cost] of late) this.#correct(slot, cost);
     for (const [slot] of inOrder) if (!this.holds.has(slot)) this.holds.set(slot, tomb());
@@ -175,7 +175,7 @@ function nothing(): { spent: bigint; held: bigint } {
   return { spent: 0n, held: 0n };
 }
 
-/** What a settlement of a hold leaves that never was. */
+/** Returns the row that a settlement of an unknown hold leaves. */
 function tomb(): ModelHold {
   const zero = { amount: 0n, cost: 0n, paid: 0n, vendor: 0n, refunded: 0n, steps: 0 };
   return {

@@ -109,7 +109,7 @@ export class Rig {
     return `refused ${availableNanos}${remaining === undefined ? "" : `, key ${remaining}`}`;
   }
 
-  /** The batch of a transaction of somebody else. */
+  /** Returns the batch of a transaction of another room. */
   batch(settles: readonly Op[], holds: readonly Op[]): LedgerBatch {
     const { accountId } = this;
     return {

@@ -181,7 +181,7 @@ describe("the ledger", () => {
       ledger.settle({ id, accountId: account, costNanos: 3n, record }),
       ...others.map((hold) => settle(ledger, hold, 3n)),
     ]);
-    // The money is settled, only the details of the record are lost, and somebody was told.
+    // The money is settled, only the details of the record are lost, and the loss was reported.
     expect(await billing.balance(account)).toEqual({ available: 979n, held: 0n });
     const bare = `id = '${id}' and cost = 3 and held = 10 and model = '' and input_tokens = 0`;
     expect(await billing.count("call", bare)).toBe(1);

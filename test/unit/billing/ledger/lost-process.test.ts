@@ -67,7 +67,7 @@ describe("processes that are lost", () => {
     expect(await sweep(await steady())).toBe(3);
     expect(await billing.balance(accountId)).toEqual({ available: 88n, held: 0n });
     expect(await billing.entries(streaming)).toEqual({ 1: "-12", 2: "12", 7: "-5", 8: "5" });
-    // What was held in the end, not when the checkpoint was told.
+    // The final hold, not the hold at the time of the checkpoint.
     const known = { cost: "12", held: "30", vendor_cost: "5" };
     expect(await call(streaming)).toEqual([{ ...told, ...known }]);
     expect(await call(zero)).toEqual([{ ...told, cost: "0", held: "10" }]);
@@ -146,7 +146,8 @@ describe("processes that are lost", () => {
     const [fresh, gone] = [newId(), await steady()];
     await beat(fresh);
     expect(await sweep(fresh)).toBe(0);
-    // One that comes back after a gap begins anew, and one that is silent itself judges nobody.
+    // A process that returns after a gap starts again, and a silent process declares no other one
+    // dead.
     await billing.silence(gone, 11);
     expect(await sweep(gone)).toBe(0);
     await beat(gone);

@@ -68,8 +68,7 @@ async function setBudgets({ accountId, keyId }: typeof own): Promise<void> {
 }
 
 /**
- * Whether a row is of the account of the tests, by its table, if it is not told by a column
- * `account_id`.
+ * Conditions for rows of the tests' account, by table, unless a column `account_id` identifies it.
  */
 const ownRows: Readonly<Record<string, string>> = {
   account: "is_own(id)",

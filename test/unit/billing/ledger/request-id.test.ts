@@ -1,6 +1,4 @@
-/**
- * R-ID-4: calls that are lost before they have told of themselves are found by their request ids.
- */
+/** R-ID-4: calls that are lost before their first result are found by their request IDs. */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { createBillingJobs } from "../../../../src/billing/jobs.ts";
 import { newId } from "../../../../src/core/uuid.ts";
@@ -12,7 +10,7 @@ beforeAll(async () => void (billing = await openBilling()));
 afterEach(() => billing.expectClean());
 afterAll(() => billing.close());
 
-/** What clients may choose, and what an array of texts could mistake for something else. */
+/** IDs that clients may choose, and that an array of texts could confuse. */
 const odd = [
   "plain-id_1.2",
   "null",

@@ -40,7 +40,7 @@ export const prices = fc
 /** Any discount. */
 export const discounts = fc.integer({ min: 0, max: 10_000 });
 const tokens = fc.oneof(fc.nat(2_000), fc.nat(2 ** 31 - 1));
-/** What any call can have used; no part is more than its whole. */
+/** The usage of any call; no part exceeds its whole. */
 export const calls = fc
   .record({
     inputTokens: tokens,

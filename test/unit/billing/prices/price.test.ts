@@ -163,7 +163,7 @@ describe("tiers by the number of input tokens", () => {
   test("take unnamed prices from the base price, not from the tier before", () => {
     const used = usage({ inputTokens: 600, cachedInputTokens: 100, outputTokens: 10 });
     expect(callCost(long, used)).toBe(500n * 4_000n + 100n * 100n + 10n * 10_000n);
-    // What defaults to input follows the input of the tier.
+    // Prices that default to input follow the input of the tier.
     const plain = { ...price({ input: "1" }), tiers: [{ above: 9, ...price({ input: "3" }) }] };
     expect(callCost(plain, usage({ inputTokens: 10, cachedInputTokens: 10 }))).toBe(30_000n);
   });
@@ -245,7 +245,7 @@ describe("R-MON-1: the version of a price", () => {
     const two = Object.fromEntries(Object.entries(one).toReversed()) as unknown as PriceConfig;
     expect(priceVersion(one)).toMatch(/^[0-9a-f]{16}$/);
     expect(priceVersion(two)).toBe(priceVersion(one));
-    // It is stored for ever: another algorithm would be another price to old records.
+    // It is stored permanently: another algorithm would be another price to old records.
     expect(priceVersion(one)).toBe("0e19a450820bfe95");
   });
 

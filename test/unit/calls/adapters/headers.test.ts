@@ -1,4 +1,4 @@
-/** What the gateway writes into headers of its own. */
+/** Values that the gateway writes into its headers. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { memberList } from "../../../../src/core/member-list.ts";

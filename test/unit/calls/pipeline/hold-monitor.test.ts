@@ -70,7 +70,7 @@ class Scene {
     return this.hold.onRead();
   }
 
-  /** The ledger answers what it was asked last. */
+  /** Answers the last request to the ledger. */
   async answer(heldNanos: bigint, rest?: { closed: true }): Promise<void> {
     this.answers.at(-1)?.({ heldNanos, ...rest });
     await Promise.resolve();
@@ -182,7 +182,7 @@ describe("the hold of a stream (R-MON-5)", () => {
       costNanos: 110n,
       heldNanos: 110n,
     });
-    // What came beyond what could be had is not charged.
+    // Text beyond the available balance is not charged.
     expect(scene.stopped).toMatchObject({ inputTokens, outputTokens: 100 });
     expect(scene.hold.isUsedUp).toBe(true);
   });

@@ -85,7 +85,7 @@ describe("the growth of a hold", () => {
               expect(cost).toBeGreaterThanOrEqual(account.held);
               return;
             } else if (question === undefined && growth.canRunOut) {
-              // What goes on without an answer awaited is covered, but for the slack of an
+              // Text delivered without the ledger's answer is covered, except for the slack of an
               // estimate.
               const slack = account.held < plan.maxNanos ? 0n : plan.slackNanos;
               expect(cost).toBeLessThanOrEqual(account.held + slack);

@@ -1,4 +1,4 @@
-/** What a call is charged for (R-MON-8). */
+/** The charge of a call (R-MON-8). */
 import { create } from "@bufbuild/protobuf";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -20,7 +20,7 @@ const options = {
 /** Prints its arguments, each in a line. */
 const stub = `curl() { for each in "$@"; do printf '%s\\n' "$each" | tr '\\n' ' '; echo; done; }\n`;
 
-/** What a shell makes of the curl: its options, address and body. */
+/** Returns options, address and body of the curl command as a shell parses it. */
 async function read(call: Partial<KnownCall>) {
   const curl = callCurl({ path: "/", model: "m", stream: false, ...call }, options);
   const { stdout } = await run("sh", ["-c", `${stub}${curl}`], { env: { UAS_API_KEY: "key" } });

@@ -1,4 +1,4 @@
-/** What the playground makes of forms and streams, without a browser (R-CON-1). */
+/** The playground's forms and streams, without a browser (R-CON-1). */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { assert, constantFrom, property, record, string } from "fast-check";
@@ -99,7 +99,7 @@ test("calls of tools that come in pieces and side by side become one message, wi
       { id: "b", type: "function", function: { name: "y", arguments: "{}" } },
     ],
   });
-  // What was cut off cannot be answered.
+  // A cut-off message cannot be answered.
   expect(messageOf(reply, false)).toBeUndefined();
 });
 

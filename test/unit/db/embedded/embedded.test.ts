@@ -16,7 +16,7 @@ interface Options {
   testing?: boolean;
 }
 
-/** Process ids and shared memory of its own, as a container has; what it started ends with it. */
+/** Separate process IDs and shared memory, like in a container; its processes end with it. */
 const container = ["unshare", "--pid", "--ipc", "--fork", "--mount-proc", "--kill-child"];
 const hasContainers = spawnSync("unshare", [...container.slice(1), "true"]).status === 0;
 
@@ -48,13 +48,13 @@ interface Elsewhere {
   error?: string;
 }
 
-/** Starts the server from another process, or from a container of its own. */
+/** Starts the server from another process, or from another container. */
 async function startElsewhere({ isContainer = false } = {}): Promise<Elsewhere> {
   const script = join(import.meta.dirname, "../embedded-child.ts");
   const program = [process.execPath, script, dataDir];
   const [command = "", ...args] = isContainer ? [...container, ...program] : program;
   const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
-  // It may have been killed before it is asked to end.
+  // It may have been killed before its orderly end.
   for (const pipe of [child.stdin, child.stdout]) pipe.on("error", () => {});
   closers.push(async () => {
     if (child.exitCode === null && child.signalCode === null) {
@@ -76,7 +76,7 @@ async function killHard({ child }: Elsewhere): Promise<void> {
 
 async function query(url: string, sql: string): Promise<unknown[]> {
   const client = new Client({ connectionString: url });
-  // Its server may be killed while the connection ends: what is asked here fails by itself.
+  // Its server may be killed while the connection ends; the query fails by itself.
   client.on("error", () => {});
   await client.connect();
   try {

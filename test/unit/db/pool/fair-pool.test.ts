@@ -25,7 +25,7 @@ function open(max: number, users: "callers" | "jobs" = "callers"): Pool {
   return pool;
 }
 
-/** A pool of one connection with a limit of its own for the wait. */
+/** A pool of one connection with a separate limit for the wait. */
 function openWaiting(waitMs: number): Pool {
   const pool = new Pool({ connectionString: scratch.url, max: 1 });
   pools.push(pool);

@@ -1,4 +1,4 @@
-/** Connections that break while somebody has them, as in an outage. */
+/** Connections that break while in use, as in an outage. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Database, openDatabase } from "../../../../src/db/database.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";

@@ -19,7 +19,10 @@ afterAll(async () => {
   await database.close();
 });
 
-/** A listener behind the proxy, by default with a connection of its own, and all that it heard. */
+/**
+ * A listener behind the proxy, by default with a separate connection, and all received
+ * notifications.
+ */
 function listener(
   channel = "news",
   url: DatabaseAddress = proxy.url,
@@ -42,7 +45,7 @@ async function tell(payload: string, channel = "news"): Promise<void> {
   await ask("select pg_notify($1, $2)", [channel, payload]);
 }
 
-/** How many connections listen. */
+/** Returns the number of listening connections. */
 async function connections(): Promise<number> {
   const text =
     "select pid from pg_stat_activity where application_name = $1 and datname = current_database()";
@@ -50,8 +53,8 @@ async function connections(): Promise<number> {
 }
 
 /**
- * Tells again and again until somebody hears: there is no other sign that a connection has come
- * back.
+ * Notifies repeatedly until a listener receives it, because a restored connection shows no other
+ * sign.
  */
 async function expectHeard(heard: readonly string[], payload: string): Promise<void> {
   await expect

@@ -12,7 +12,7 @@ function read(body: unknown, options: Partial<typeof plain> = {}) {
   return chatCompletions.readRequest(Buffer.from(text), { ...plain, ...options });
 }
 
-/** What a vendor gets. */
+/** Returns the body for a vendor. */
 function sentBody(request: ReturnType<typeof read>, model: string): string {
   return Buffer.concat(request.forVendor({ model: model })).toString();
 }
@@ -43,7 +43,7 @@ describe("R-TXT-1: a body in the vendor's own dialect passes byte for byte", () 
   it("a body in the vendor's own dialect passes byte for byte but for the model name", () => {
     fc.assert(
       fc.property(anyBody, (body) => {
-        // Members that the gateway reads, in any case, have tests of their own.
+        // Members that the gateway reads, in upper or lower case, have separate tests.
         fc.pre(!/"(stream|max_tokens|n|stream_options|max_completion_tokens)"/iu.test(body));
         const sent = sentBody(read(body), "vendor/é");
         // Only the first `"model"` key at the top is a key with that very value.

@@ -27,7 +27,7 @@ function attempt<Result>(run: () => Result): Result | GatewayError {
   }
 }
 
-/** What is the target's to say. */
+/** Removes values that the target sets. */
 function settled(generation: Generation): Generation {
   return { ...generation, model: "", stream: false, includeUsage: false };
 }

@@ -1,4 +1,4 @@
-/** What the encoders write, read by the clients that people use. */
+/** The encoders' output, read by common clients. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";

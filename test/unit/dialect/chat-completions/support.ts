@@ -1,4 +1,4 @@
-/** What the tests of the chat-completions codec share. */
+/** Support of the tests of the chat-completions codec. */
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../../gen/uas/http/v1/http_pb.ts";
 import {

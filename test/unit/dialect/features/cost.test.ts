@@ -1,4 +1,4 @@
-/** The bytes of replies that tell their cost (R-TXT-12). */
+/** The bytes of replies that report their cost (R-TXT-12). */
 import { describe, expect, it } from "vitest";
 import { CostStream, writeReplyCost } from "../../../../src/dialect/features/cost.ts";
 import { chatCompletions } from "../../../../src/dialect/chat-completions/dialect.ts";
@@ -11,7 +11,7 @@ function whole(body: string): string {
   return writeReplyCost(Buffer.from(body), chat, "0.000000001").toString();
 }
 
-/** What goes out for each piece, the cost being known with the last. */
+/** Returns the output for each piece; the cost is known with the last. */
 function streamed(pieces: readonly string[], events = chat): string[] {
   const stream = new CostStream(events);
   return pieces.map((piece, at) => {

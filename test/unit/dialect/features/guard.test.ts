@@ -1,7 +1,6 @@
 /**
- * What no request may ask of a vendor under the operator's one key: other models than the one that
- * the key may use and the price is for, dearer service, and what the vendor keeps for somebody
- * (R-VND-3).
+ * Requests that must not use the operator's key: other models than the allowed and priced one, more
+ * expensive service, and objects that the vendor stores for other customers (R-VND-3).
  */
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "../../../../src/dialect/chat-completions/dialect.ts";

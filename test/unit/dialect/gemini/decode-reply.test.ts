@@ -339,7 +339,7 @@ describe("sources", () => {
         ],
       },
     ]);
-    // What is charged is what is shown.
+    // The charged figures equal the shown ones.
     expect(whole(chunk([A], { ...stop, candidate })).usage).toMatchObject({ webFetches: 2 });
   });
 

@@ -63,7 +63,7 @@ describe("streams", () => {
             other,
             cuts.map((cut) => Math.min(cut, most)),
           );
-          // How a text is cut into deltas is the vendor's doing, and the same in all.
+          // The vendor decides how a text is cut into deltas, so all cuts are equal.
           expect(events).toEqual(expected);
         },
       ),

@@ -12,7 +12,7 @@ import type { EncodedRequest } from "../../../../src/dialect/codec.ts";
 import { gemini } from "../../../../src/dialect/gemini/dialect.ts";
 import { sealOf, type SealPlace } from "../../../../src/dialect/gemini/reasoning.ts";
 
-/** What a message is made of, and no message yet: it can be spread. */
+/** Initial values of a message, which can be spread. */
 type Init<Desc extends DescMessage> = Extract<MessageInitShape<Desc>, { $typeName?: never }>;
 
 /** A part as it is made. */

@@ -2,7 +2,7 @@
 import type { GenerateEvent, Reply } from "../../../../gen/uas/inference/v1/generate_pb.ts";
 import { gemini } from "../../../../src/dialect/gemini/dialect.ts";
 
-/** What a chunk has beside its parts. */
+/** Members of a chunk other than its parts. */
 export interface ChunkOptions {
   readonly finish?: string;
   readonly candidate?: object;
@@ -51,7 +51,7 @@ export function streamed(body: string, cuts: readonly number[] = []): GenerateEv
   return [...events, ...decoder.end()];
 }
 
-/** What happened. */
+/** Returns the kinds of events. */
 export const casesOf = (events: readonly GenerateEvent[]): unknown[] =>
   events.map(({ kind }) => kind.case);
 /** The last of what happened. */

@@ -48,7 +48,7 @@ function encode(events: readonly GenerateEvent[]): string {
   return events.map((event) => encoder.push(event)).join("");
 }
 
-/** What the SDK makes of a stream, byte by byte as the vendor sends it. */
+/** Returns the SDK's message of a stream, sent byte by byte. */
 async function sdkMessage(text: string): Promise<unknown> {
   const body = new ReadableStream({
     start(controller) {

@@ -48,7 +48,7 @@ export const result = (toolCallId: string, text: string): TurnInit => ({
 /** The tool `f`. */
 export const f = { kind: { case: "function" as const, value: { name: "f" } } };
 
-/** What a vendor gets of a request in chat completions. */
+/** Encodes a chat completions request for a vendor. */
 export function encode(init: Init, turns: readonly TurnInit[] = [hi], maxOutputTokens = 8_000) {
   const generation = create(GenerationSchema, { model: "m", ...init });
   const given = generation.conversation ?? create(ConversationSchema);

@@ -5,7 +5,7 @@ import { chatCompletions } from "../../../../src/dialect/chat-completions/dialec
 import { encodeMessagesRequest } from "../../../../src/dialect/messages/encode-request.ts";
 import { traitsOf } from "../../../../src/dialect/messages/model-traits.ts";
 
-/** What a model of Anthropic is asked for by members of chat completions. */
+/** Encodes members of chat completions for a model of Anthropic. */
 function ask(model: string, members: object, maxOutputTokens = 64_000) {
   const request = { model: "m", messages: [{ role: "user", content: "hi" }], ...members };
   const bytes = Buffer.from(JSON.stringify(request));

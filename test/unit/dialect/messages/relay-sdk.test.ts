@@ -1,4 +1,4 @@
-/** What the SDKs make of a relayed stream that fails (R-ERR-6). */
+/** The SDKs' reading of a relayed stream that fails (R-ERR-6). */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import Anthropic from "@anthropic-ai/sdk";
 import { streamText } from "ai";

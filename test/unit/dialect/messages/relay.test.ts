@@ -21,7 +21,7 @@ const ended = (counted: object) =>
   });
 const stop = event({ type: "message_stop" });
 
-/** Any event that a vendor may send, and what becomes of it if the model is renamed. */
+/** Any event that a vendor may send, and its form after the model is renamed. */
 const anyEvent = fc.oneof(
   interludes.map((each) => ({
     sent: each,

@@ -6,7 +6,7 @@ import { encodeMessagesRequest } from "../../../../src/dialect/messages/encode-r
 
 type Json = Record<string, unknown>;
 
-/** What a vendor gets of a request in its own style that went through the contract. */
+/** Sends a request in the vendor's own style through the contract. */
 function throughContract(body: Json): unknown {
   const bytes = Buffer.from(JSON.stringify(body));
   const generation = decodeMessagesRequest(bytes, { platformAliases: false });

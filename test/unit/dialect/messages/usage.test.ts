@@ -41,7 +41,7 @@ function events(start: unknown, ...later: readonly unknown[]): readonly Buffer[]
   ];
 }
 
-/** The usage of a stream: as a relay charges it, and as a translation tells it. */
+/** Returns the usage of a stream: as a relay charges it, and as a translation reports it. */
 function usagesOf(start: unknown, ...later: readonly unknown[]) {
   const bytes = events(start, ...later);
   const relay = messages.relayStream({ publicModel: undefined, hideUsage: false, choices: 1 });

@@ -9,7 +9,7 @@ import {
 } from "../../../../gen/uas/inference/v1/generate_pb.ts";
 import { ResponsesStreamDecoder } from "../../../../src/dialect/responses/decode-stream.ts";
 
-/** What events add up to. */
+/** Accumulates events. */
 export function assembled(events: readonly GenerateEvent[]): Reply {
   const reply = create(ReplySchema);
   for (const { kind } of events) {

@@ -57,7 +57,7 @@ const opaquePart = words.map((id) => {
   return create(PartSchema, { kind: { case: "opaque", value } });
 });
 
-/** Replies that the style can tell in full. Ids are given by place, so that no two are alike. */
+/** Replies that the style can represent completely. IDs are unique by position. */
 const anyReply = fc
   .array(fc.oneof(textPart, callPart, refusalPart, reasoningPart, opaquePart), { maxLength: 6 })
   .map((parts): Reply => {

@@ -40,7 +40,7 @@ describe("a streamed response is followed by the strict state machine of openai 
       const last = parsed.at(-1)?.["response"] as { output: unknown[] };
       expect(response.output).toMatchObject(last.output as object[]);
       expect(response.id).toBe("resp_0123456789abcdef0123456789abcdef");
-      // What the deltas add up to is what the items tell in the end.
+      // The sum of the deltas equals the final items.
       const done = parsed.filter(({ type }) => type === "response.output_item.done");
       const byPlace = done.toSorted(
         (a, b) => Number(a["output_index"]) - Number(b["output_index"]),

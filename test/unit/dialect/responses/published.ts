@@ -77,7 +77,7 @@ export function requiredOf(value: JsonRecord, path = ""): string[] {
   const { object, type } = value;
   if (path.endsWith("/usage")) return published["usage"]!.split(" ");
   if (typeof object === "string") return published[object]!.split(" ");
-  // What a request chose is repeated in its own form, and errors have types of their own.
+  // The request's choices are repeated in its form, and errors have separate types.
   if (typeof type !== "string" || /\/(?:format|tool_choice|error)$/.test(path)) return [];
   const required = published[type];
   if (required === undefined) throw new Error(`${path} is of the unknown type ${type}`);

@@ -1,4 +1,4 @@
-/** What the SDKs make of a relayed stream that fails (R-ERR-6). */
+/** The SDKs' reading of a relayed stream that fails (R-ERR-6). */
 import { createOpenAI } from "@ai-sdk/openai";
 import { streamText } from "ai";
 import OpenAI from "openai";

@@ -19,7 +19,7 @@ const delta = (type: string, value: unknown, extra: object = {}) =>
 const text = (value: string) => delta("response.output_text.delta", value, { logprobs: [] });
 const completed = about("response.completed", { model: "m", status: "completed", usage });
 
-/** Any event that a vendor may send, and what becomes of it if the model is renamed. */
+/** Any event that a vendor may send, and its form after the model is renamed. */
 const anyEvent = fc.oneof(
   interludes.map((each) => ({ sent: each, got: each })),
   fc

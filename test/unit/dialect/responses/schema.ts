@@ -171,12 +171,12 @@ const ajv = new Ajv2020({ allErrors: true, strict: false });
 const isResponse = ajv.compile(response);
 const isEvent = ajv.compile(event);
 
-/** What a response lacks, one line for each fault; empty if there is nothing. */
+/** Returns the faults of a response, one line each; empty if there are none. */
 export function faultsOfResponse(body: unknown): string[] {
   return isResponse(body) ? [] : faults(isResponse.errors);
 }
 
-/** What an event lacks. */
+/** Returns the faults of an event. */
 export function faultsOfEvent(body: unknown): string[] {
   return isEvent(body) ? [] : faults(isEvent.errors);
 }

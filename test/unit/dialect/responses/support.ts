@@ -1,6 +1,6 @@
 /**
- * What the tests of the responses codec share: made-up calls, replies as events, and a server that
- * answers with given bytes.
+ * Support of the tests of the responses codec: generated calls, replies as events, and a server
+ * that answers with given bytes.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -46,7 +46,7 @@ export function encode(
   return { body, dropped: encoded.dropped };
 }
 
-/** What a reply to `generation` is written with. */
+/** Returns the options for writing a reply to `generation`. */
 export function replyOptions(
   generation: Generation,
   onDropped: ReplyOptions["onDropped"] = () => {},

@@ -4,11 +4,11 @@ import { API, type Checker, type Type } from "typescript/unstable/sync";
 
 /** The names in a type and in all types below it. */
 export class TypeNames {
-  /** The names of its own members. */
+  /** Names of its direct members. */
   readonly members = new Set<string>();
   /** The names of members below them. */
   readonly nested = new Set<string>();
-  /** The values of its own members called `type`. */
+  /** Values of its direct members called `type`. */
   readonly ownTypes = new Set<string>();
   /** The values of all members called `type`: the types of tools, parts, blocks and items. */
   readonly types = new Set<string>();

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Caller, type Json, stream, type Vendor, waysBack } from "./translation.ts";
 import { hiStreams } from "./replies.ts";
 
-/** What ends a stream of each style, and what it must not have. */
+/** End of a stream in each style, and events that it must not contain. */
 const terminals: Readonly<Record<Caller, { last: RegExp; never: RegExp }>> = {
   chat: { last: /\ndata: \[DONE\]\n\n$/, never: /^event: /m },
   responses: { last: /\nevent: response\.completed\ndata: .*\n\n$/, never: /\[DONE\]/ },
@@ -12,7 +12,7 @@ const terminals: Readonly<Record<Caller, { last: RegExp; never: RegExp }>> = {
   },
 };
 
-/** Where the last event tells the end and the text: without the end. */
+/** If the last event has the end and the text: without the end. */
 const cut: Readonly<Partial<Record<Vendor, readonly unknown[]>>> = {
   chat: hiStreams.chat.slice(0, 1),
   gemini: [{ candidates: [{ content: { parts: [{ text: "hi" }] } }] }],

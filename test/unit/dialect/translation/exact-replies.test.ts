@@ -1,5 +1,5 @@
 /**
- * What a model and its vendor wrote reaches the client byte for byte, but for white space between
+ * Text of a model and its vendor reaches the client byte for byte, except for white space between
  * tokens (R-TXT-14).
  */
 import * as fc from "fast-check";
@@ -35,7 +35,7 @@ const replies: Readonly<Record<Vendor, (args: SpelledJson) => CalledReply>> = {
     const block = `{"type":"tool_use","id":"toolu_1","name":"f","input": ${spaced}}`;
     return {
       whole: `{"id":"msg_1","content":[${block}],"stop_reason":"tool_use"}`,
-      // Some compatible vendors tell the input with the start of the block only.
+      // Some compatible vendors send the input only with the start of the block.
       events: [
         '{"type":"message_start","message":{"id":"msg_1"}}',
         `{"type":"content_block_start","index":0,"content_block":${block}}`,
@@ -78,7 +78,7 @@ const inReply: Readonly<Record<Caller, (got: Got) => string>> = {
   messages: ({ text: json }) => memberOf(memberOf(json, "content").slice(1, -1), "input"),
 };
 
-/** The arguments in a stream: added up, and where they are told whole. */
+/** The arguments in a stream: added up, and where they are repeated whole. */
 const inStream: Readonly<Record<Caller, (got: Got) => readonly string[]>> = {
   chat: ({ events }) => [
     events

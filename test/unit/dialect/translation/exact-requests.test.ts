@@ -1,5 +1,5 @@
 /**
- * What a client and its model wrote reaches the vendor byte for byte, but for white space between
+ * Text of a client and its model reaches the vendor byte for byte, except for white space between
  * tokens (R-TXT-14).
  */
 import * as fc from "fast-check";
@@ -32,7 +32,7 @@ function unquoted(json: string): string {
   return JSON.parse(json) as string;
 }
 
-/** What a request has: JSON of the client, or of a model in its history. */
+/** Content of a request: JSON of the client, or of a model in its history. */
 interface Written {
   /** Arguments of a call in the history. */
   readonly args: SpelledJson;
@@ -40,7 +40,7 @@ interface Written {
   readonly schema: SpelledJson;
   /** The schema of the reply. */
   readonly format: SpelledJson;
-  /** What the tool answered, as its text. */
+  /** The tool's result as text. */
   readonly result: string;
 }
 

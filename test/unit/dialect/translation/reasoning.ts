@@ -19,7 +19,7 @@ import { replyOf } from "./replies.ts";
 const text = ' Hm…\n\n"so" \\u0041 é\u{1F914}\t';
 const bytes = "EqQBCkYIBBgCKkA+/w==";
 
-/** What each vendor thought and called, as it stands in its reply and must come back. */
+/** Reasoning and calls of each vendor, as in its reply; they must return unchanged. */
 export const thought: Readonly<Record<Vendor, readonly Json[]>> = {
   messages: [
     { type: "thinking", thinking: text, signature: bytes },
@@ -165,7 +165,7 @@ function assembled(events: readonly any[]): Json[] {
   );
 }
 
-/** What the vendor gets back of what it thought and called. */
+/** Returns the reasoning and calls that the vendor gets back. */
 export function cameBack(vendor: Vendor, { body }: Sent): unknown {
   return {
     messages: () => body.messages[1].content,
@@ -176,8 +176,8 @@ export function cameBack(vendor: Vendor, { body }: Sent): unknown {
 }
 
 /**
- * What must come back: what was given. The ids of items, but for reasoning, have no place in other
- * styles, and need none.
+ * Returns the reasoning and calls that must come back. Other styles have no member for item IDs,
+ * except for reasoning.
  */
 export function expected(vendor: Vendor): unknown {
   if (vendor !== "responses") return thought[vendor];

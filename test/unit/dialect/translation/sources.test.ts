@@ -1,4 +1,4 @@
-/** What a search of Gemini found reaches every client, wherever its sources are in the reply. */
+/** Sources of a search by Gemini reach every client, at any position in the reply. */
 import { describe, expect, it } from "vitest";
 import { chunk } from "../gemini/reply.ts";
 import { answer, answerStreamed, type Caller, type Got, stream } from "./translation.ts";
@@ -22,7 +22,7 @@ const places: Readonly<Record<string, object[]>> = {
   "without parts": [],
 };
 
-/** The addresses that a client is told, in the members of its style. */
+/** The addresses that a client gets, in the members of its style. */
 const inReply: Readonly<Record<Caller, (body: Got["body"]) => unknown[]>> = {
   chat: ({ choices }) =>
     (choices[0].message.annotations ?? []).map((each: Got["body"]) => each.url_citation.url),

@@ -10,7 +10,7 @@ import {
 } from "./translation.ts";
 import { chunk, type Content, replyOf, said } from "./replies.ts";
 
-/** What a client is told of the end, in the words of its style. */
+/** The end that a client sees, in the words of its style. */
 const endings: Readonly<Record<Caller, (got: Got) => unknown>> = {
   chat: ({ body, events }) => {
     const [choice] = (body ?? events.findLast(({ choices }) => choices[0].finish_reason)).choices;

@@ -41,7 +41,7 @@ const end = (): GenerateEvent =>
     kind: { case: "end", value: { stopReason: StopReason.END, usage: { outputTokens: 99 } } },
   });
 
-/** A vendor that says these pieces, each in an event of its own. */
+/** A vendor that sends these pieces, each in a separate event. */
 function saying(pieces: readonly string[]): VendorCodec {
   const events = [textPart(0), ...pieces.map((piece) => delta(0, piece)), partEnd(0), end()];
   return {
@@ -89,10 +89,7 @@ function hear(pieces: readonly string[], stop: readonly string[], isReadToEnd = 
   return { ...heard, isCutShort: decoder.isCutShort ?? false };
 }
 
-/**
- * What a text is before the stop sequence that is complete first, read one character after the
- * other.
- */
+/** Returns a text up to the first complete stop sequence, read one character at a time. */
 function cut(text: string, stops: readonly string[]): string {
   for (let at = 1; at <= text.length; at++) {
     const ended = stops.filter((stop) => text.slice(0, at).endsWith(stop));

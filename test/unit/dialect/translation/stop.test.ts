@@ -50,7 +50,7 @@ describe.each(ways)("$caller from $vendor", ({ caller, vendor }) => {
     async (text) => {
       const events = await vendorEvents(vendor, text);
       let stops = 0;
-      // The first events tell that there is a reply: before them nothing can have been used up.
+      // The first events announce the reply; nothing can be used up before them.
       for (let count = 2; count <= events.length; count++) {
         const relay = open(caller, vendor);
         const passed = events.slice(0, count).map((each) => relay.push([Buffer.from(each)]));
@@ -60,8 +60,8 @@ describe.each(ways)("$caller from $vendor", ({ caller, vendor }) => {
         const got = await accumulatedOf(caller, before + after);
         const { input, ...rest } = delivered(caller, before);
         expect(got, `after ${count} events`).toMatchObject(rest);
-        // What had waited for another part to end comes with the stop; and the empty object of a
-        // call of which no input came, if clients parse it.
+        // Deltas that waited for another part arrive with the stop, and so does the empty object of
+        // a call without input, if clients parse it.
         expect(got.inputs.join("")).toBe(delivered(caller, before + after).input);
         expect(got.inputs.join("").startsWith(input)).toBe(true);
         expect(got).toMatchObject({ stop: stopWords[caller], outputTokens: 12 });

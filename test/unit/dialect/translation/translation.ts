@@ -62,17 +62,17 @@ const bodies: Readonly<Record<Caller, Json>> = {
   messages: { model: "m", max_tokens: 5_000, messages: [{ role: "user", content: "hi" }] },
 };
 
-/** How a request goes. */
+/** Direction of a request. */
 export interface Way {
   readonly from: Caller;
   readonly to: Vendor;
-  /** The vendor's name of the model. Default: one that tells nothing, or Gemini 3. */
+  /** The vendor's name of the model. Default: a name without a series, or Gemini 3. */
   readonly model?: string;
-  /** How the vendor differs from its style. Default: not at all. */
+  /** Deviations of the vendor from its style. Default: none. */
   readonly quirks?: VendorQuirks;
 }
 
-/** What a vendor gets. */
+/** The vendor's view of a request. */
 export interface Sent {
   // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into it
   readonly body: any;
@@ -84,8 +84,8 @@ export interface Sent {
 }
 
 /**
- * A request as the client sends it: a question, and `members` in place of its own; or the text of a
- * whole body.
+ * Decodes a client's request: a question, with `members` replacing its own; or the text of a whole
+ * body.
  */
 export function decode(from: Caller, members: Json | string): Generation {
   const body = bytesOf(typeof members === "string" ? members : { ...bodies[from], ...members });
@@ -116,7 +116,7 @@ export function sendGeneration({ from, to, model, quirks }: Way, generation: Gen
   }
 }
 
-/** What the client is told where its request is refused. */
+/** Returns the error for a refused request. */
 export function refusal(way: Way, members: Json): GatewayError {
   try {
     send(way, members);
@@ -129,15 +129,15 @@ export function refusal(way: Way, members: Json): GatewayError {
 
 /** One entry of the table in one direction. */
 export interface Crossing extends Way {
-  /** What is special about it. */
+  /** Its special feature. */
   readonly with?: string;
   /** Members of the request. */
   readonly given: Json;
-  /** What the vendor's body holds of it. */
+  /** The vendor's part of the body. */
   readonly sent?: Json;
   /** Paths that it must not have. */
   readonly without?: readonly string[];
-  /** What is named as left out. Default: nothing. */
+  /** Members reported as dropped. Default: none. */
   readonly dropped?: readonly string[];
   /** A part of the refusal's text: in place of all the above. */
   readonly refused?: RegExp;
@@ -170,7 +170,7 @@ export const waysBack: readonly WayBack[] = directions.map(({ from, to }) => ({
   to: from,
 }));
 
-/** What a client gets. */
+/** The client's view of a reply. */
 export interface Got {
   readonly text: string;
   // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into it
@@ -178,17 +178,17 @@ export interface Got {
   /** The data of a stream's events that are JSON. */
   // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into it
   readonly events: readonly any[];
-  /** What of the reply has no place. */
+  /** Members of the reply that were dropped. */
   readonly dropped: readonly string[];
 }
 
-/** How a reply goes. */
+/** Direction of a reply. */
 export interface WayBack {
   readonly from: Vendor;
   readonly to: Caller;
 }
 
-/** What a reply answers, and who sees it on its way. */
+/** The request of a reply, and its observers. */
 export interface Asked {
   /** Members of the request. */
   readonly request?: Json;

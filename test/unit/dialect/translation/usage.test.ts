@@ -45,7 +45,7 @@ const told: Readonly<Record<Vendor, Json>> = {
   },
 };
 
-/** What a client is told of it. Gemini writes no cache of its own. */
+/** Returns the usage that a client sees. Gemini reports no cache writes. */
 function expected(from: Vendor, to: Caller): Json {
   const { cache_creation: _split, ...messages } = told.messages;
   const { chat, responses } = told;

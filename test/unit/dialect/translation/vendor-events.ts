@@ -59,7 +59,7 @@ const requests: Readonly<Record<Vendor, (text: string) => Record<string, unknown
   }),
 };
 
-/** What a vendor streams if it is asked `text`: each event on its own. */
+/** Returns the stream of a vendor for `text`, event by event. */
 export async function vendorEvents(vendor: Vendor, text: string): Promise<string[]> {
   const json = requests[vendor](text) as ChatBody;
   const pieces: Buffer[] = [];

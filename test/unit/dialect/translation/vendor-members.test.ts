@@ -25,7 +25,7 @@ const call = (id: string, more: Json = {}): Json => ({
   ...more,
 });
 
-/** What a client sends back: all that it got, and the results of the calls. */
+/** The next request of a client: the whole reply, and the results of the calls. */
 const turns: Readonly<Record<Client, (got: Got) => Json>> = {
   responses: ({ body, events }) => {
     const { output } = body ?? events.at(-1).response;

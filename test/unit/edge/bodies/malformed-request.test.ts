@@ -1,4 +1,4 @@
-/** What Node's HTTP parser refuses, at both listeners. */
+/** Requests that Node's HTTP parser refuses, at both listeners. */
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
 import { useGateway } from "../../../behaviour/rpc/harness.ts";

@@ -1,4 +1,4 @@
-/** What is known of an adapter of tasks, and of how its vendor answers. */
+/** An adapter of tasks, and the answers of its vendor. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";
 import type { SimulatedVendor, TaskAnswer } from "./simulated.ts";
@@ -14,14 +14,14 @@ export interface Adapter {
   readonly least: JsonObject;
   /** One of all of them. */
   readonly most: JsonObject;
-  /** Parameters that the vendor's filter does not like. Absent if it says so only later. */
+  /** Parameters that the vendor's filter refuses. Absent if it refuses only later. */
   readonly forbidden?: JsonObject;
-  /** What `extra` may not have. */
+  /** Names that `extra` may not contain. */
   readonly closed: readonly string[];
   readonly secret: string;
   /** Whether it works while it is waited for. */
   readonly isSynchronous: boolean;
-  /** What the vendor's address ends in. */
+  /** End of the vendor's address. */
   readonly basePath: string;
   start(): Promise<SimulatedVendor>;
   /** Refusals in the vendor's own words. */

@@ -88,7 +88,7 @@ const drawing = {
   forbidden: { prompt: "something forbidden" },
 };
 
-/** All of them that ask somebody. */
+/** All adapters that send requests. */
 export const adapters: readonly Adapter[] = [
   {
     ...openai,
@@ -225,14 +225,14 @@ export const adapters: readonly Adapter[] = [
   ...falAdapters,
 ];
 
-/** A vendor of a kind that is asked at an address. */
+/** Creates a vendor of a kind at an address. */
 export function madeVendor(kind: string, baseUrl: string, apiKey: string): Vendor {
   const made = vendorKinds[kind];
   if (made === undefined) throw new Error(`no kind ${kind}`);
   return made.create(vendorConfig({ kind, baseUrl, apiKey }));
 }
 
-/** How a vendor runs tasks. */
+/** Returns the tasks of a vendor. */
 export function tasksOf({ tasks }: Vendor): VendorTasks {
   if (tasks === undefined) throw new Error("it runs no tasks");
   return tasks;

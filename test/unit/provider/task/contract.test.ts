@@ -1,4 +1,4 @@
-/** What every adapter of tasks keeps to, over vendors that are as strict as the real ones. */
+/** The contract of every task adapter, over vendors as strict as the real ones. */
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { JsonObject } from "@bufbuild/protobuf";
@@ -17,7 +17,7 @@ import type { Mishap, SimulatedVendor } from "./simulated.ts";
 
 const signal = new AbortController().signal;
 
-/** What was thrown. */
+/** Returns the thrown error. */
 async function failure(work: Promise<unknown>): Promise<unknown> {
   try {
     await work;

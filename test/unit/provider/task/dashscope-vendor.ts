@@ -10,7 +10,7 @@ import {
   wrongMember,
 } from "./simulated.ts";
 
-/** What it lets in. */
+/** The accepted secret. */
 export const dashscopeSecret = "sk-operators-own-dashscope";
 
 interface Form {

@@ -10,7 +10,7 @@ import {
   wrongMember,
 } from "./simulated.ts";
 
-/** What it lets in. */
+/** The accepted secret. */
 export const falSecret = "operators-id:operators-secret";
 
 const fluxInput: Readonly<Record<string, Rule>> = {

@@ -1,4 +1,4 @@
-/** What jobs of fal have of their own. */
+/** Jobs specific to fal. */
 import { afterEach, describe, expect, it } from "vitest";
 import { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";
 import type { TaskUpdate, VendorTasks } from "../../../../src/provider/task.ts";

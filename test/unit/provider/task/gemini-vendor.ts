@@ -10,7 +10,7 @@ import {
   wrongMember,
 } from "./simulated.ts";
 
-/** What it lets in. */
+/** The accepted secret. */
 export const geminiSecret = "AIza-operators-own";
 
 const base = "/v1beta/models";

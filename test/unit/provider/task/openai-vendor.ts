@@ -10,10 +10,10 @@ import {
   wrongMember,
 } from "./simulated.ts";
 
-/** What it lets in. */
+/** The accepted secret. */
 export const openaiSecret = "sk-operators-own-openai";
 
-/** What it draws: it is not looked into. */
+/** The generated image, which is not decoded. */
 export const openaiPicture = Buffer.from("89504e470d0a1a0a", "hex");
 
 const imageRules: Readonly<Record<string, Rule>> = {

@@ -8,7 +8,7 @@ import {
   wrongMember,
 } from "./simulated.ts";
 
-/** What it lets in. */
+/** The accepted secret. */
 export const replicateSecret = "r8_operators_own";
 
 const fluxInput: Readonly<Record<string, Rule>> = {

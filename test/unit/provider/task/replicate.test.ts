@@ -1,4 +1,4 @@
-/** What predictions of Replicate have of their own. */
+/** Predictions specific to Replicate. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
 import { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";

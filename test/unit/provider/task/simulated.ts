@@ -1,7 +1,6 @@
 /**
- * A vendor of tasks on a real socket, as strict as the real one: it refuses what that would refuse,
- * takes down what it started to work on, and can be told to fail in the ways that networks and
- * vendors have.
+ * A vendor of tasks on a real socket, as strict as the real one: it refuses the same requests,
+ * records the started work, and fails on demand like networks and vendors do.
  */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -24,11 +23,11 @@ export interface TaskAnswer {
   /** Default: JSON. */
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the vendor has begun to work, so that somebody pays. Default false. */
+  /** Whether the vendor has begun work that is paid. Default false. */
   readonly isWork?: boolean;
 }
 
-/** How the next request goes wrong. */
+/** Failure of the next request. */
 export type Mishap =
   /** The vendor takes it and works, and its answer is lost. */
   | "lose"
@@ -41,7 +40,7 @@ export interface SimulatedVendor {
   readonly origin: string;
   /** Every request, in order. */
   readonly arrived: TaskArrived[];
-  /** How many tasks it has begun. */
+  /** Number of tasks that it has begun. */
   readonly begun: () => number;
   /** Says how the next request goes. */
   next(mishap: Mishap): void;
@@ -93,7 +92,7 @@ function write(response: ServerResponse, { status, body, type, headers }: TaskAn
   response.end(isBytes ? body : JSON.stringify(body));
 }
 
-/** What a member of a request must be: a type's name, or one of some values. */
+/** Rule for a member of a request: a type's name, or one of several values. */
 export type Rule =
   | "string"
   | "strings"

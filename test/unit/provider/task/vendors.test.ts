@@ -1,4 +1,4 @@
-/** What tasks of OpenAI and Gemini have of their own. */
+/** Tasks specific to OpenAI and Gemini. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
 import { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";

@@ -1,6 +1,6 @@
 /**
- * The events of responses in the background: none is lost, told twice or out of order, however they
- * were written.
+ * The events of background responses: none is lost, repeated or out of order, however they were
+ * written.
  */
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";

@@ -27,7 +27,7 @@ export function useDatabase(): Fixture {
   return fixture;
 }
 
-/** An account that nobody else has. */
+/** Returns a new account. */
 export function newAccount(): string {
   return newId();
 }

@@ -1,7 +1,7 @@
 /**
- * R-MDL-1: what is served as a model's schema is one for everybody's tools. Every kind of vendor,
- * every type of model: it compiles under ajv's strict mode as draft 2020-12, all strict rules on,
- * and its example is valid.
+ * R-MDL-1: the schema of a model works with common tools. Every kind of vendor, every type of
+ * model: it compiles under ajv's strict mode as draft 2020-12, with all strict rules, and its
+ * example is valid.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -46,7 +46,7 @@ const all = vendors.flatMap(({ kind, modelTypes, vendor }) =>
     .map((type) => ({ kind, type, word: ModelTypeSchema.value[type]?.localName, vendor })),
 );
 
-/** A tool of somebody else's: only what 2020-12 says of `uri` is known to it. */
+/** A third-party tool: of `uri` it knows only what 2020-12 states. */
 function compile(schema: JsonObject) {
   const ajv = new Ajv2020({ strict: true, allErrors: true });
   ajv.addFormat("uri", (text) => URL.canParse(text));

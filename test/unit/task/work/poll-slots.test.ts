@@ -1,4 +1,4 @@
-/** How often vendors are asked how tasks stand. */
+/** Intervals of polling vendors about tasks. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { PollSlots } from "../../../../src/task/work/poll-slots.ts";

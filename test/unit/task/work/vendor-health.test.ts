@@ -1,4 +1,7 @@
-/** Vendors that refuse the operator's own account: who may ask them, and who is told (R-ERR-3). */
+/**
+ * Vendors that refuse the operator's account: which callers may use them, and who is notified
+ * (R-ERR-3).
+ */
 import { expect, test } from "vitest";
 import { VendorHealth } from "../../../../src/task/work/vendor-health.ts";
 import { TaskRefused, type VendorFault } from "../../../../src/provider/task.ts";

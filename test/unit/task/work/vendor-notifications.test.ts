@@ -1,4 +1,6 @@
-/** Vendors that tell of news by themselves: their word wakes who asks, and is never believed. */
+/**
+ * Vendors that send notifications: a notification triggers a poll, and its content is not trusted.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { HttpFailure } from "../../../../src/http/failure.ts";
 import { createCallbacks } from "../../../../src/task/work/vendor-notifications.ts";
@@ -44,7 +46,7 @@ function calling(parts: Partial<VendorTasks> = {}) {
   return { ...v, submissions, checked };
 }
 
-/** What the vendor says at our address. */
+/** Returns the gateway's answers to a vendor's notification. */
 function door(v: { readonly tasks: VendorTasks }, onNews?: () => void) {
   return createCallbacks({ pool: tasks.pool, tasksOf: () => v.tasks, onNews });
 }

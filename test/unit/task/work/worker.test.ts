@@ -16,7 +16,7 @@ afterAll(() => tasks.close());
 
 const callbackUrl = "https://receiver.test/hook";
 
-/** A vendor that says one thing after the other, the last one for ever. */
+/** A vendor with one update after the other; the last one repeats. */
 function says(...news: TaskUpdate[]) {
   return () => Promise.resolve((news.length > 1 ? news.shift() : news[0]) ?? completed);
 }
@@ -52,7 +52,7 @@ test("R-TSK-9: a worker submits, polls, fetches, charges and notifies a task", a
   expect(row?.expire_time?.getTime()).toBe(Date.parse("2030-01-01T00:00:00Z"));
   expect(v.asked).toEqual([row?.attempt_token]);
   expect(await tasks.states(id)).toEqual(["submitting", "running", "finalizing", "completed"]);
-  // Progress never goes down, and each is told once.
+  // Progress never decreases, and each value is reported once.
   expect((await tasks.told(id)).map(({ progress }) => progress)).toEqual([1, 30, 60, 99, 100]);
   expect((await tasks.told(id)).at(-1)).toMatchObject({
     status: "completed",
@@ -122,7 +122,7 @@ test("a vendor that answers a submit with its result is not polled", async () =>
   const v = vendor({ submit: () => Promise.resolve({ done: outcome }) });
   tasks.work(one({ v }));
   const [row] = await tasks.ended([id]);
-  // It made seven if one was asked for and held: the customer pays for what was held.
+  // It made seven images although one was requested and held: the customer pays for the hold.
   expect(row).toMatchObject({
     state: "completed",
     cost: "100",

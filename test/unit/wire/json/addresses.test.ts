@@ -29,7 +29,7 @@ const rows: readonly (readonly [name: string, from: string, to: string])[] = [
   ],
 ];
 
-/** What stays as it is. */
+/** Addresses that stay unchanged. */
 const same: readonly string[] = [
   '{"text":"https://vendor.test/v1/x"}',
   '{"text":"see \\"uri\\": \\"https://vendor.test/x\\""}',

@@ -47,7 +47,7 @@ function growing(first: Said, all: readonly Said[]): Said[] {
   return all.map((each, at) => ({ ...each, count: counts[at] ?? 0 }));
 }
 
-/** How many bytes a text has in JSON. */
+/** Returns the bytes of a text in JSON. */
 function written(content: string): number {
   return Buffer.byteLength(JSON.stringify(content)) - 2;
 }

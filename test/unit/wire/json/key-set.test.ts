@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { readOutline } from "../../../../src/dialect/body-members.ts";
 import { KeySet, placeOfBytes } from "../../../../src/wire/json/duplicate-member.ts";
 
-/** What guards look for below the top level. */
+/** Names that guards search below the top level. */
 const suspects = [
   "comparison_response_id",
   "container",
@@ -15,7 +15,7 @@ const suspects = [
   "vector_store_ids",
 ];
 
-/** What stands in most bodies. */
+/** Names in most bodies. */
 const usual =
   "role content type text id name input arguments function call_id output tool_calls tool_call_id tool_use_id image_url url detail status annotations logprobs summary encrypted_content description parameters properties required additionalProperties input_schema cache_control source media_type data thinking signature is_error title items enum format default strict effort include_usage schema json_schema path command";
 

@@ -83,7 +83,7 @@ describe("a body whose long texts are parsed apart", () => {
   });
 });
 
-/** What a guard and a hold are told by an outline. */
+/** Returns the parts of an outline that guards and holds use. */
 function toldOf({ members, nested, weight, media, end }: Outline): unknown {
   const names = ["text", "parts", "content", "file_id", "container"];
   return { members, weight, media, end, nested: names.filter((each) => nested.mayHave(each)) };
@@ -115,7 +115,7 @@ describe("a request with a long text, asked from a vendor of another style,", ()
           `"${written}"`,
         ),
       );
-      // Of responses the parts have names of their own.
+      // Parts of responses have other names.
       const sent =
         dialect === Dialect.RESPONSES
           ? Buffer.from(bytes.toString().replaceAll('"type":"text"', '"type":"input_text"'))

@@ -6,7 +6,7 @@ import { textWeight } from "../../../../src/wire/json/text-weight.ts";
 
 const depthMax = 64;
 
-/** What the scanner says, in the words of JSON.parse: the members' values, or a refusal. */
+/** Returns the scanner's result in the terms of JSON.parse: the members' values, or a refusal. */
 function scanned(text: string): Array<[string, unknown]> | "refused" {
   const bytes = Buffer.from(text);
   try {
@@ -89,7 +89,7 @@ describe("R-ERR-7: the scanner accepts exactly what JSON.parse accepts", () => {
           const whole = JSON.stringify(value);
           const at = change.at % (whole.length + 1);
           const text = whole.slice(0, at) + change.insert + whole.slice(at + change.drop);
-          // Members that appear twice are told twice, if JSON.parse keeps the last.
+          // Repeated members are reported twice, while JSON.parse keeps the last.
           const result = scanned(text);
           const unique = result === "refused" ? result : [...new Map(result)];
           expect(sorted(unique)).toEqual(sorted(parsed(text)));

@@ -155,7 +155,7 @@ describe("JSON that is written with values of others", () => {
     ),
   })).value;
 
-  /** What JSON.stringify writes if the values of others are what it would write itself. */
+  /** Returns the output of JSON.stringify if the preserved values equal what it would write. */
   const plain = (value: unknown): unknown => {
     if (value instanceof JsonText) return JSON.parse(value.text) as unknown;
     if (Array.isArray(value)) return value.map(plain);

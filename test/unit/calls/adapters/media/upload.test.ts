@@ -41,7 +41,7 @@ async function* cut(body: Buffer, sizes: readonly number[]): AsyncIterable<Uint8
   }
 }
 
-/** The same, each in memory of its own, as from a socket. */
+/** The same, each in separate memory, as from a socket. */
 async function* owned(
   body: Buffer,
   sizes: readonly number[],
@@ -54,7 +54,7 @@ async function* owned(
   }
 }
 
-/** Sends a body as a socket does: large pieces are gone once the next one is asked for. */
+/** Sends a body like a socket: large pieces are freed once the next one is requested. */
 async function send(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const taken: Uint8Array[] = [];
   for await (const piece of body) taken.push(new Uint8Array(piece));
@@ -165,7 +165,7 @@ it("a form that ends at any byte, in any of its files, is malformed and ends not
         const upload = await readUpload({ pieces, ownsPieces: true, contentType, folder });
         expect(upload.problem?.code).toBe(ErrorCode.INVALID_REQUEST);
         await upload.close();
-        // What the parser says of its parts comes a moment later; without a listener it ends the
+        // The parser reports on its parts a moment later; without a listener, that ends the
         // process.
         await setImmediate();
       },
@@ -181,7 +181,7 @@ function formWith(before: string, fileBytes: number): { body: Buffer; contentTyp
   return { body: Buffer.from(parts.join("")), contentType: "multipart/form-data; boundary=b" };
 }
 
-/** Pieces that tell how many were asked for, and whether their reader has left them. */
+/** Pieces that count the requests, and record whether their reader has left them. */
 function watched(body: Buffer) {
   const seen = { pieces: 0, isLeft: false };
   async function* pieces(): AsyncIterable<Uint8Array> {
