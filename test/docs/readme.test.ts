@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { blocksOf, readPage, root } from "./page.ts";
 
 describe("README.md", () => {
-  it("shows a first call, a program and a configuration, which other tests run", () => {
-    for (const language of ["sh", "js", "yaml"]) {
+  it("shows a first call and a program, which other tests run", () => {
+    for (const language of ["sh", "js"]) {
       const blocks = blocksOf(readPage("README.md"), [language]);
       expect(blocks.filter(({ reason }) => reason === undefined)).not.toEqual([]);
     }
