@@ -1,7 +1,7 @@
 /**
  * The interface of native vendor APIs: one table per vendor, which states the routes that exist and
  * what they cost. src/native/ is the one handler for all tables. Everything here is pure;
- * docs/native.md explains how to write a table.
+ * CONTRIBUTING.md explains how to write a table.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
