@@ -1,6 +1,4 @@
-/**
- * What every facade test stands on: a simulated vendor, a gateway in front of it, a customer of it.
- */
+/** Support of all edge tests: a simulated vendor, a gateway in front of it, and a customer. */
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import {

@@ -8,7 +8,7 @@ import { ErrorCode } from "../../../gen/uas/error/v1/error_pb.ts";
 import { accountId, balance, createTime, refuse, time } from "./sample.ts";
 import { run, runJson } from "./support.ts";
 
-/** The terms of an account that nobody has set any for. */
+/** The default terms of an account. */
 const plainTerms = {
   state: "active",
   suspendReason: null,

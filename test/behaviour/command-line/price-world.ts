@@ -1,4 +1,4 @@
-/** Runs commands on prices in a folder of their own, with every kind of vendor that there is. */
+/** Runs commands on prices in a separate folder, with every kind of vendor. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { allKinds, servedKinds } from "../../unit/config/support.ts";
 /** Files of the working directory, by name; one that is no text is written as JSON. */
 export type Files = Readonly<Record<string, unknown>>;
 
-/** What the command did. */
+/** Result of the command. */
 export interface Ran {
   readonly code: number;
   readonly out: string;

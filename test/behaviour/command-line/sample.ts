@@ -1,4 +1,4 @@
-/** What the fake services of these tests tell of. */
+/** Objects of the fake services in these tests. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Code, ConnectError } from "@connectrpc/connect";

@@ -11,19 +11,19 @@ import type {
 import { type ExitCode, runCli } from "../../../src/cli/program.ts";
 import { servedKinds } from "../../unit/config/support.ts";
 
-/** What a command did. */
+/** Result of a command. */
 export interface Ran {
   readonly code: ExitCode;
   readonly out: string;
   readonly err: string;
-  /** How the services were opened; empty if they were not. */
+  /** Options by which the services were opened; empty if they were not. */
   readonly opened: readonly OpenBackendOptions[];
   readonly closed: number;
   readonly served: readonly OpenOptions[];
 }
 
 interface World {
-  /** What the fake services answer. */
+  /** Answers of the fake services. */
   readonly routes?: (router: ConnectRouter) => void;
   readonly env?: Readonly<Record<string, string>>;
   /** Files of the working directory, by name. */

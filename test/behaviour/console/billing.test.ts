@@ -15,7 +15,7 @@ import { findBrowser } from "./find-browser.ts";
 
 const browser = findBrowser();
 
-/** How long a page may take if the machine is busy: as long as everything else in a browser. */
+/** Maximum time of a page on a busy machine, like for all other browser actions. */
 const waiting = { timeout: 30_000 };
 
 describe.runIf(browser !== undefined)("the billing page", () => {

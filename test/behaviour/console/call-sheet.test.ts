@@ -14,7 +14,7 @@ import { findBrowser } from "./find-browser.ts";
 
 const browser = findBrowser();
 
-/** A model whose first vendor nobody answers for. */
+/** A model whose first vendor is unreachable. */
 const awayFirst = `  away/first:
     type: TEXT
     routes: [{ vendor: away, model: x }, { vendor: demo, model: instant }]

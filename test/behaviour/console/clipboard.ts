@@ -1,4 +1,4 @@
-/** What is copied in a page, and what it does if it is pasted. */
+/** The copied text of a page, and its effect when pasted. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
@@ -25,13 +25,13 @@ export async function pasted(program: string, key: string): Promise<string> {
   return stdout;
 }
 
-/** What a request is on the wire. */
+/** A request on the wire. */
 export interface Wire {
   readonly body: string;
   readonly headers: IncomingHttpHeaders;
 }
 
-/** What a copied curl really sends, to a server that stands for the gateway. */
+/** Returns what a copied curl sends to a server that replaces the gateway. */
 export async function wireOf(
   curl: string,
   { origin, key }: { origin: string; key: string },

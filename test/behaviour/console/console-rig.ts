@@ -21,7 +21,7 @@ import { servedKinds } from "../../../src/provider/index.ts";
 import { letMinutePass } from "../../unit/account/browser.ts";
 import { createTestDatabase } from "../../support/database.ts";
 
-/** How a page is opened. */
+/** Options of opening a page. */
 export interface View {
   readonly theme?: "light" | "dark";
   readonly language?: "en" | "zh";
@@ -39,7 +39,7 @@ export interface ConsoleRig {
   readonly log: readonly string[];
   /** Every address that a browser asked for. */
   readonly addresses: readonly string[];
-  /** What went wrong in a browser: errors of scripts, and what the security policy forbade. */
+  /** Failures in a browser: errors of scripts, and violations of the security policy. */
   readonly troubles: readonly string[];
   /** A one-time link that signs an operator of the account in. */
   link(): Promise<string>;
@@ -56,7 +56,7 @@ export interface ConsoleRig {
   close(): Promise<void>;
 }
 
-/** What a test adds to the demo's vendors. */
+/** Vendors that a test adds to the demo's. */
 interface MoreVendors {
   readonly vendors?: string;
   readonly env?: Readonly<Record<string, string>>;

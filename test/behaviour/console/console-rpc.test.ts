@@ -41,7 +41,7 @@ describe("calls of other sites", () => {
     { "sec-fetch-site": "cross-site" },
     { "sec-fetch-site": "same-site" },
     { "sec-fetch-site": "none" },
-    // What the browser says of the site counts before the origin.
+    // The browser's statement about the site precedes the origin.
     { "sec-fetch-site": "cross-site", origin: "own" },
     { origin: "https://evil.example" },
     { origin: "null" },

@@ -101,7 +101,7 @@ describe.runIf(browser !== undefined)("the console", () => {
   test("filters stand in the address, and a reload brings them back", async () => {
     await page.getByRole("combobox", { name: "Outcome" }).selectOption("failed");
     await page.waitForURL(/outcome=failed/);
-    // The calls while the key was disabled, with the reason that their caller was not told
+    // The calls while the key was disabled, with the reason that their caller did not see
     // (R-AUTH-2).
     await page.getByRole("row").filter({ hasText: "401 invalid_request" }).first().click();
     await dialog().getByText("Enable the API key on the API keys page").waitFor();
@@ -257,7 +257,7 @@ describe.runIf(browser !== undefined)("the console", () => {
     for (const secret of secrets) {
       expect(places.filter((place) => place.includes(secret))).toEqual([]);
     }
-    // Who has the cookie is signed in: no script may read it.
+    // The cookie signs its owner in, so no script may read it.
     expect(await page.evaluate("document.cookie")).toBe("");
   });
 

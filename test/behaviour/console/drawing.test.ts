@@ -1,4 +1,4 @@
-/** How pages come to be: nothing moves, nothing is asked twice, nothing covers anything. */
+/** Rendering of pages: nothing moves, nothing is requested twice, nothing is covered. */
 import { createClient } from "@connectrpc/connect";
 import type { Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -23,11 +23,10 @@ interface AxeResult {
 }
 
 /**
- * What is wrong with a page for people who do not see it, or not well, or have no mouse: WCAG 2.2
- * AA and more. What is found is looked for again: a list that is drawn anew during the first look
- * leaves parts without text for its moment.
+ * Checks the accessibility of a page: WCAG 2.2 AA and more. Findings are checked again, because a
+ * list that is rendered anew leaves parts without text for a moment.
  *
- * @param part what is looked at, as a selector. Default: everything
+ * @param part selector of the checked part. Default: the whole page
  */
 export async function barriers(page: Page, part = "html"): Promise<string[]> {
   if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe);
@@ -82,7 +81,7 @@ async function picture(page: Page, names: readonly string[]): Promise<void> {
   await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
 }
 
-/** Walks through every page, wide and narrow, and says what is wrong with it for anybody. */
+/** Visits every page, wide and narrow, and returns its faults. */
 export async function faults(
   page: Page,
   { base, theme }: { base: string; theme: string },
@@ -98,7 +97,7 @@ export async function faults(
   return found;
 }
 
-/** What is wrong with the page that is shown, wide and narrow. */
+/** Returns the faults of the shown page, wide and narrow. */
 export async function faultsOf(
   page: Page,
   { theme, path }: { theme: string; path: string },

@@ -117,7 +117,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     const ledger = page.getByRole("region", { name: "Ledger" }).getByRole("row");
     await ledger.filter({ hasText: "Charged twice" }).waitFor();
     expect(await ledger.filter({ hasText: "invoice 7" }).count()).toBe(1);
-    // What would take more than there is, is refused in the form.
+    // The form refuses more than the available amount.
     await adjust("Adjustment", { "Amount in USD": "-100", Reason: "Too much" });
     await dialog().getByRole("alert").waitFor();
     await dialog().getByRole("button", { name: "Cancel" }).click();
@@ -262,7 +262,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
       "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, history.state])",
     );
     expect(secrets).toHaveLength(3);
-    // Behind the `#` it is not sent: Chromium tells the tests of it all the same.
+    // The part after the `#` is not sent, although Chromium reports it to the tests.
     const sent = rig.addresses.map((address) => address.split("#")[0] ?? "");
     const places = [await page.content(), String(kept), ...sent, ...rig.log];
     for (const secret of secrets) {

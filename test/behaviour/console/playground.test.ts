@@ -58,7 +58,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     return request;
   }
 
-  /** What the copy button of the code puts into the clipboard. */
+  /** Returns the text that the copy button of the code puts into the clipboard. */
   async function copied(language = "curl"): Promise<string> {
     await button(language).click();
     const block = page.getByRole("region", { name: language, exact: true }).locator("..");
@@ -228,10 +228,10 @@ describe.runIf(browser !== undefined)("the playground", () => {
     expect(shown).toContain("data:image/png;base64,");
     expect(shown).not.toContain(url);
     expect((await wire(curl)).body.trimEnd()).toBe(request.postData());
-    // What was sent stays in sight until something new is written.
+    // The sent message stays visible until the next one is written.
     await button("Send").waitFor();
     expect(await copied()).toBe(curl);
-    // Each word is an event of its own.
+    // Each word is a separate event.
     expect(await pasted(curl, secret)).toContain("files, ");
   });
 

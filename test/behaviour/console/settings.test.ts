@@ -35,7 +35,7 @@ describe.runIf(browser !== undefined)("an authenticator", () => {
     return secret ?? "";
   }
 
-  /** What is drawn: for each module whether its middle is dark. */
+  /** Returns for each module of the code whether its middle is dark. */
   const drawn = (): Promise<unknown> =>
     page.evaluate(`(() => {
       const svg = document.querySelector("[role=dialog] svg[role=img]");

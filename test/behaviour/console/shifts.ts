@@ -1,6 +1,6 @@
 /**
- * How much of a page moves while it is being drawn: the browser's own cumulative layout shift, also
- * within half a second of a click, for which the browser excuses a page.
+ * Measures how much of a page moves while it is rendered: the browser's cumulative layout shift,
+ * including the half second after a click that browsers exclude.
  */
 import type { Page } from "playwright-core";
 
@@ -20,7 +20,7 @@ export async function watchShifts(page: Page): Promise<void> {
   await page.addInitScript({ content: script });
 }
 
-/** All that has moved since the document was opened or this was asked last, and what it was. */
+/** Returns all shifts since the document was opened or since the last call, with their elements. */
 export async function shiftsOf(page: Page): Promise<{ sum: number; what: string }> {
   const shifts = (await page.evaluate("shifts.splice(0)")) as { value: number; what: string[] }[];
   const sum = shifts.reduce((total, { value }) => total + value, 0);

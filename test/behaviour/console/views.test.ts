@@ -1,6 +1,6 @@
 /**
- * What the console shows of calls and usage: first steps, filters, spans and time zones, by hand
- * and by address.
+ * The console's pages of calls and usage: first steps, filters, spans and time zones, by hand and
+ * by address.
  */
 import { createClient } from "@connectrpc/connect";
 import type { Page } from "playwright-core";

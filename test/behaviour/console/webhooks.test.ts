@@ -24,7 +24,7 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
   let receiver: Receiver;
   let page: Page;
   let apiKey = "";
-  /** What signed at first, and what replaced it. */
+  /** The first secret, and its replacement. */
   let [old, current] = ["", ""];
 
   beforeAll(async () => {
@@ -54,7 +54,7 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
     await dialog().getByRole("button", { name: next }).click();
   }
 
-  /** Submits a task that tells the receiver; resolves with its id. */
+  /** Submits a task that notifies the receiver; resolves with its ID. */
   async function submit(callbackId: string): Promise<string> {
     const response = await fetch(`${rig.url}/api/ai/tasks`, {
       method: "POST",
@@ -70,7 +70,7 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
     return ((await response.json()) as { taskId: string }).taskId;
   }
 
-  /** What came of the end of a task, as often as it was sent. */
+  /** Returns the deliveries of a task's end. */
   const endsOf = (callbackId: string) =>
     receiver.received.filter(({ body }) => {
       const told = JSON.parse(String(body)) as { callback_id: string; status: string };

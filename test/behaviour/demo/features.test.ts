@@ -1,4 +1,4 @@
-/** What a first user can try against the vendor that is built in, with the official SDK. */
+/** Features that a first user can try with the built-in vendor and the official SDK. */
 import { createHash } from "node:crypto";
 import { Ajv } from "ajv";
 import OpenAI, { APIError, toFile } from "openai";

@@ -163,7 +163,7 @@ describe("draining", () => {
     await Promise.all(clients.map((client) => client.got("Hello")));
     for (const client of clients) await client.leave();
     await expect.poll(drained).toBe(detachedRepliesMax);
-    // The gateway notices each of them, whenever that is; meanwhile nobody else can end.
+    // The gateway notices each of them at some time; no other call can end meanwhile.
     await expect
       .poll(async () => (await Promise.all(upstream.requests.map(hasLeft))).filter(Boolean).length)
       .toBe(3);

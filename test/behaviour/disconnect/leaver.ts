@@ -1,10 +1,10 @@
-/** A client that disconnects when the test says so. */
+/** A client that disconnects on demand. */
 import { request as httpRequest } from "node:http";
 import { bearer } from "../rpc/harness.ts";
 import type { Gateway } from "../../support/gateway.ts";
 import { newRequestId } from "../harness.ts";
 
-/** Sends a request on a connection of its own, and collects what comes until it leaves. */
+/** Sends a request on a new connection, and collects the reply until it disconnects. */
 export class Leaver {
   readonly requestId = newRequestId();
   /** Resolves when the connection is closed. */

@@ -28,7 +28,7 @@ const streamCount = 1_000;
 const batchSize = 40;
 const seed = 20_261_121;
 
-/** How one of the streams goes. */
+/** Course of one stream. */
 interface Plan {
   readonly number: number;
   readonly caller: Caller;
@@ -44,7 +44,7 @@ interface Plan {
 interface Stream extends Plan {
   readonly body: string;
   readonly requestId: string;
-  /** What the vendor sent before the client left. */
+  /** Bytes that the vendor sent before the client disconnected. */
   sent: Buffer;
   /** Resolves when the gateway has left the vendor. */
   left: Promise<boolean>;
@@ -147,16 +147,16 @@ const price = {
   output: priceDefault.output ?? 0n,
 };
 
-/** What the policy charges. */
+/** Returns the charge by the policy. */
 function expectedCost(stream: Stream): bigint {
   if (stream.policy === "drain") return reportedCost;
   const events = wholeEvents(stream);
-  // The vendor has told all that it will charge.
+  // The vendor has reported all that it will charge.
   if (/"(?:completion_tokens|output_tokens)":15\b/.test(events)) return reportedCost;
   const bytes = Buffer.byteLength(delivered(stream.vendor, events).text);
   const made = BigInt(Math.ceil(bytes / 4)) * price.output;
-  // The vendor has the whole request, so its input is charged (R-MON-11). Messages tells first what
-  // it has read; the others have told nothing yet.
+  // The vendor has the whole request, so its input is charged (R-MON-11). Messages reports its
+  // input first; the other styles have reported nothing yet.
   const { input, cached, written } = tokens;
   const read =
     stream.vendor === "messages" && events.includes("message_start")

@@ -1,7 +1,4 @@
-/**
- * What tests of clients that leave have in common: requests of every style, and what vendors tell
- * of them.
- */
+/** Support of tests of disconnecting clients: requests of every style, and the vendors' figures. */
 import { priceDefault } from "../../support/gateway.ts";
 import type { Caller } from "../../support/sdk-streams.ts";
 import type { VendorStyle } from "../../support/style-gateway.ts";
@@ -21,7 +18,7 @@ export const callerPaths: Readonly<Record<Caller, string>> = {
   messages: "/v1/messages",
 };
 
-/** What to ask. */
+/** The request. */
 export interface CallerAsk {
   readonly model: string;
   readonly stream: boolean;
@@ -43,14 +40,14 @@ const answers: Readonly<Record<VendorStyle, Behaviour>> = {
   gemini: strictGemini().answer,
 };
 
-/** How the strict vendor of a style answers. */
+/** Returns the answer of the strict vendor of a style. */
 export function strictAnswer(style: VendorStyle): Behaviour {
   return answers[style];
 }
 
 const { input = 0n, cachedInput = 0n, cacheWrite = 0n, output = 0n } = priceDefault;
 
-/** What a reply of a strict vendor costs by what it reports. */
+/** Cost of a strict vendor's reply by its reported usage. */
 export const reportedCost: bigint =
   (BigInt(tokens.input - tokens.cached - tokens.written) * input +
     BigInt(tokens.cached) * cachedInput +

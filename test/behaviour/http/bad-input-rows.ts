@@ -13,14 +13,14 @@ export interface Row {
   readonly headers?: Readonly<Record<string, string>>;
   /** Default: a good body. */
   readonly body?: string | Uint8Array;
-  /** What the message must name. */
+  /** Required content of the message. */
   readonly says?: RegExp;
   readonly param?: string;
 }
 
 /** A body that is right. */
 export const good = JSON.stringify(ask);
-/** The form of a key, but nobody's. */
+/** A key in the valid form that does not exist. */
 export const unknownKey = "uas_00000000000000000000000000000000";
 const noAuthorization = { authorization: "" };
 

@@ -1,4 +1,4 @@
-/** Errors name what to use, in the words of whoever asked. */
+/** Errors name the remedy, in the caller's words. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { routeTable } from "../../../src/edge/rest/route-table.ts";

@@ -1,4 +1,4 @@
-/** What a lawful client may do with HTTP, and how requests that violate it are refused. */
+/** HTTP features that a valid client may use, and refusals of invalid requests. */
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { bodyBytesMax } from "../../../src/core/limits.ts";

@@ -29,7 +29,7 @@ function answerWith(type: string, status = 200): void {
   }
 }
 
-/** What is wrong with a reply, which may be opened in a browser. */
+/** Returns the faults of a reply, which may be opened in a browser. */
 function faultsOf({ status, headers }: RawReply): string[] {
   const { "content-type": type, "content-disposition": disposition } = headers;
   const faults: string[] = [];

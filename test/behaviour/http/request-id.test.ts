@@ -65,7 +65,7 @@ describe("echo (R-ID-2)", () => {
     ];
     expect(replies.map(({ status }) => status)).toEqual([502, 400, 401, 415, 405]);
     expect(replies.map((reply) => reply.headers["x-request-id"])).toEqual(replies.map(() => id));
-    // No call record tells of those that were refused before the key was known: the log does.
+    // Requests that were refused before the key was known have no call record, only a log line.
     await expect.poll(() => loggedStatuses(id)).toEqual(expect.arrayContaining([401, 405, 415]));
   });
 

@@ -1,7 +1,4 @@
-/**
- * What the official SDKs make of the gateway's own refusals: their error class, the status and the
- * headers.
- */
+/** The official SDKs' errors for the gateway's refusals: class, status and headers. */
 import Anthropic, {
   APIError as AnthropicError,
   InternalServerError as AnthropicServerError,
@@ -43,7 +40,7 @@ const fixture = useGateway(
 type ErrorClass = new (...values: never[]) => Error;
 
 interface Client {
-  /** What it raises for 429, 402 and 503. */
+  /** Error classes for 429, 402 and 503. */
   readonly raised: Readonly<Record<429 | 402 | 503, ErrorClass>>;
   /** Whether its errors have the reply's headers. */
   readonly hasHeaders: boolean;

@@ -1,4 +1,4 @@
-/** What Node.js made of the sources is kept for the next start, if that can be. */
+/** Node.js caches the compiled sources for the next start, if possible. */
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

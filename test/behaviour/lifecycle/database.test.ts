@@ -59,12 +59,12 @@ const away = {
 
 function back(): void {
   proxy.refuse(false);
-  // What hung is broken by now in real life too: the network has given up.
+  // By now a real network would have dropped the hanging connections.
   proxy.cut();
   proxy.resume();
 }
 
-/** What the settlement journal has. */
+/** Returns the settlement journal. */
 function journalText(): string {
   const folder = join(gateway.dataDir, "journal");
   const names = readdirSync(folder).filter((name) => name.endsWith(journalSuffix));

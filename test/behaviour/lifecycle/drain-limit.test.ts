@@ -34,7 +34,7 @@ function headers(): Record<string, string> {
   return { ...bearer(customer.key), "content-type": "application/json" };
 }
 
-/** What the records of all calls say. The gateway has closed: the database itself is asked. */
+/** Returns the records of all calls. The gateway is closed, so the database is queried. */
 async function recorded(count = 1): Promise<Array<Record<string, unknown>>> {
   const pool = new Pool({ connectionString: gateway.databaseUrl, max: 1 });
   try {
@@ -109,7 +109,7 @@ describe("R-ERR-6: a stream that is longer than the drain", () => {
   );
 
   it("R-MON-2: clients that read nothing hold up neither the stop nor their settlement", async () => {
-    // Connect's adapter tells standard error that a connection was cut.
+    // Connect's adapter reports a cut connection to standard error.
     vi.spyOn(console, "error").mockReturnValue();
     upstream.always(flood(256 * 1024 * 1024));
     const clients = [

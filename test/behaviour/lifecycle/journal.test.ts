@@ -1,6 +1,6 @@
 /**
- * Calls that end while the database is away are charged once, whatever becomes of their process
- * (R-MON-2).
+ * Calls that end while the database is unreachable are charged once, whatever happens to their
+ * process (R-MON-2).
  */
 import { execFile } from "node:child_process";
 import * as fs from "node:fs";
@@ -14,7 +14,7 @@ import { send } from "../../support/raw-http.ts";
 import { killWorker } from "./workers-rig.ts";
 import { gated, openServed, type Served, type ServedProcess, stream } from "./served.ts";
 
-/** What each of the gated calls costs: 10 input and 5 output tokens. */
+/** Cost of each gated call: 10 input and 5 output tokens. */
 const costNanos = 10n * 250n + 5n * 2_000n;
 
 let served: Served;

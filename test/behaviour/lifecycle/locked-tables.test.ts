@@ -1,6 +1,6 @@
 /**
- * Tables that another session has locked, as a migration or an administrator may: whoever needs
- * them is told so, and nobody else notices.
+ * Tables that another session has locked, as a migration or an administrator may: requests that
+ * need them fail with a message, and all others are served.
  */
 import { createClient } from "@connectrpc/connect";
 import { Client } from "pg";

@@ -1,4 +1,4 @@
-/** An installation with `npm ci --omit=dev` that nobody has built the console's pages for. */
+/** An installation with `npm ci --omit=dev` without built console pages. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { install } from "./installation.ts";

@@ -1,6 +1,6 @@
 /**
- * An installation with `npm ci --omit=dev --omit=optional`: without a Node.js and a PostgreSQL of
- * its own.
+ * An installation with `npm ci --omit=dev --omit=optional`: without a bundled Node.js and
+ * PostgreSQL.
  */
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";

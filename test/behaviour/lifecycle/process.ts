@@ -1,4 +1,4 @@
-/** The real `uas serve`, as a process of its own, with free ports and its own folder. */
+/** The real `uas serve` in a separate process, with free ports and a separate folder. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const bin = join(import.meta.dirname, "../../../bin/uas.js");
 
-/** How long anything may take on a busy machine. */
+/** Maximum time of any step on a busy machine. */
 const patienceMs = 120_000;
 
 /** The token of the processes' operator, if a test gives them one. */
@@ -26,7 +26,7 @@ export function makePlace(files: Readonly<Record<string, string>> = {}): Place {
   return { folder, close: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** How a process ended. */
+/** End of a process. */
 export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -68,12 +68,12 @@ export class Process {
     return this.#child.pid ?? Number.NaN;
   }
 
-  /** What it has written to standard output so far. */
+  /** Standard output so far. */
   get out(): string {
     return this.#out;
   }
 
-  /** What it has written to standard error so far. */
+  /** Standard error so far. */
   get err(): string {
     return this.#err;
   }

@@ -39,10 +39,7 @@ export async function openServed() {
     databaseUrl: database.url,
     /** The master key of its processes, for others on the same database. */
     masterKey,
-    /**
-     * Starts a gateway with a data folder of its own. `more`: what its environment says
-     * differently.
-     */
+    /** Starts a gateway with a separate data folder. `more`: overrides of its environment. */
     async start(more: Readonly<Record<string, string>> = {}): Promise<ServedProcess> {
       const dataDir = join(place.folder, `data-${processes.length}`);
       const process = new Process(place, { ...env, UAS_DATA_DIR: dataDir, ...more });
@@ -54,7 +51,7 @@ export async function openServed() {
       const file = join(place.folder, "uas.yaml");
       writeFileSync(file, change(readFileSync(file, "utf8")));
     },
-    /** What an account may spend, in nano-USD. */
+    /** Returns the available balance of an account in nano-USD. */
     async available(accountId: string): Promise<bigint> {
       const text = "select available from balance where account_id = $1";
       const { rows } = await pool.query<{ available: string }>(text, [accountId]);
@@ -109,7 +106,7 @@ export function stream(url: string, key: string, requestId = "stream"): Promise<
   });
 }
 
-/** A vendor that begins a stream and ends it when it is told to. */
+/** A vendor that begins a stream and ends it on demand. */
 export function gated(): {
   readonly behaviour: Behaviour;
   readonly begun: Promise<void>;

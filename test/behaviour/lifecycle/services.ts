@@ -9,7 +9,7 @@ import { type Backend, openBackend } from "../../../src/app/backend.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 
-/** What {@link createServices} makes. */
+/** Result of {@link createServices}. */
 export interface Services {
   /** An account with money, and its key. */
   customer(): Promise<{ readonly accountId: string; readonly key: string }>;

@@ -22,7 +22,7 @@ function start(place: Place, env?: Readonly<Record<string, string>>): Process {
   return process;
 }
 
-/** A port that somebody else has. */
+/** Returns an occupied port. */
 async function takePort(): Promise<{ address: string; release: () => Promise<void> }> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

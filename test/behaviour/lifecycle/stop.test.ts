@@ -18,7 +18,7 @@ beforeAll(async () => {
 beforeEach(() => served.upstream.clear());
 afterAll(() => served?.close());
 
-/** What a command prints. */
+/** Returns the output of a command. */
 async function uas(...args: readonly string[]): Promise<string> {
   const bin = join(import.meta.dirname, "../../../bin/uas.js");
   const env = { DATABASE_URL: served.databaseUrl };
@@ -189,7 +189,7 @@ describe("kill -9", () => {
     const first = await served.start();
     const gates = [gated(), gated(), gated()];
     served.upstream.script(...gates.map(({ behaviour }) => behaviour));
-    // Whatever a client calls them: none of them may have told of itself by then.
+    // Any ID that clients may choose; none may have been recorded by then.
     const requestId = `killed"{\\},null`;
     const running = gates.map(() => stream(first.url, key, requestId).catch(() => undefined));
     await Promise.all(gates.map(({ begun }) => begun));

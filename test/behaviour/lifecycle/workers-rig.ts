@@ -53,7 +53,7 @@ export async function lineOf(process: Process, requestId: string): Promise<LogLi
 
 let count = 0;
 
-/** A call, on a connection of its own. */
+/** A call on a new connection. */
 export async function call(
   process: ServedProcess,
   key: string,

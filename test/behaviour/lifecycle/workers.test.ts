@@ -98,7 +98,7 @@ describe("two workers", () => {
       expect(metrics.get(answeredCalls)).toBe(before + 6);
       expect(metrics.get("uas_workers")).toBe(2);
       expect(metrics.get("uas_worker_restarts_total")).toBe(0);
-      // What each worker says of the whole database is not counted twice; there is none of these.
+      // Gauges of the whole database are not counted once per worker; here the value is 0.
       expect(metrics.get('uas_tasks{state="running"}')).toBe(0);
       expect(metrics.get("process_start_time_seconds")).toBeLessThan(Date.now() / 1000);
     }
@@ -230,7 +230,7 @@ describe("a supervisor", () => {
     expect([...statuses]).toEqual([["200 200", calls]]);
     for (const pid of first) expect(isAlive(pid ?? 0)).toBe(false);
     expect([...(await callAll(gateway, key, [1, 2], "m2")).values()]).toEqual([200, 200]);
-    // What the replaced ones had counted stays, and nobody died.
+    // Counts of replaced workers stay, and no worker died.
     await until("all are counted", async () => (await counted()) >= calls + 4 || undefined);
     expect((await readMetrics(gateway)).get("uas_worker_restarts_total")).toBe(0);
     expect((await gateway.stop()).code).toBe(0);

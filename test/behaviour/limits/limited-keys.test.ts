@@ -28,7 +28,7 @@ const fixture = useGateway();
 const unknownKey = "uas_00000000000000000000000000000000";
 const anthropicAsk = { ...ask, max_tokens: 16 };
 
-/** How each style's official SDK asks with a key; resolves to what it throws. */
+/** Requests of each style's official SDK with a key; resolves to the thrown error. */
 const styles = {
   "chat completions": (key: string, headers: Record<string, string>) =>
     fixture.openaiWith(key).chat.completions.create(ask, { headers }),
@@ -53,7 +53,7 @@ type Style = keyof typeof styles;
 
 const names = Object.keys(styles) as Style[];
 
-/** What the SDKs throw has all of these. */
+/** Members of every error that the SDKs throw. */
 interface Thrown {
   readonly error: unknown;
   readonly message: string;

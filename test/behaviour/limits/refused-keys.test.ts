@@ -1,6 +1,6 @@
 /**
- * R-ID-4, R-AUTH-2: a call with a key that is known and no good is in the log of its account, with
- * the true reason.
+ * R-ID-4, R-AUTH-2: a call with a recognised but invalid key is in the log of its account, with the
+ * true reason.
  */
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -16,7 +16,7 @@ import { ask, newRequestId, publicModel, useGateway } from "../harness.ts";
 const fixture = useGateway();
 const unknownKey = "uas_00000000000000000000000000000000";
 
-/** What makes a key no good, by the word for it. */
+/** Reasons that make a key invalid, by their word. */
 const ends = {
   disabled: ({ keyId }: Customer) => fixture.gateway.keys.disableKey({ keyId }),
   deleted: ({ keyId }: Customer) => fixture.gateway.keys.deleteKey({ keyId }),

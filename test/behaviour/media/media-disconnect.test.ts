@@ -15,7 +15,7 @@ import { priceDefault } from "../../support/gateway.ts";
 import { newRequestId, useGateway } from "../harness.ts";
 import { detachedReplies } from "../disconnect/leaver.ts";
 
-/** A vendor whose reply goes on when the test says so. */
+/** A vendor whose reply continues on demand. */
 class SteeredVendor {
   readonly server = createServer((incoming, response) => {
     incoming.resume();
@@ -201,7 +201,7 @@ function start({ path, body }: (typeof rows)[number], part = 1) {
   return { requestId, sent, content, leave };
 }
 
-/** What became of a call. */
+/** Returns the outcome of a call. */
 async function outcomeOf(requestId: string) {
   const { ending, cost } = await fixture.gateway.call(requestId);
   return { ending, cost: cost?.amountNanos ?? 0n };
@@ -219,7 +219,8 @@ it.each(rows)(
     const client = start(row, 0.5);
     await client.sent;
     await client.leave();
-    // What was refused or left so early may have no record: the balance tells.
+    // Calls that were refused or disconnected this early may have no record, so the balance is
+    // checked.
     const { accountId } = fixture.customer;
     const { balance } = await fixture.gateway.money(accountId);
     const whole = start(row);
@@ -241,8 +242,8 @@ it.each(rows)(
     const response = await arrived;
     const left = new Promise<void>((resolve) => response.once("close", resolve));
     await client.leave();
-    // Images are made to their end in any case; of audio that nobody waits for, the vendor has what
-    // it charges by.
+    // Images are always completed. Of audio whose client disconnected, the vendor has everything
+    // that determines its charge.
     if (row.path.startsWith("/v1/images/")) {
       await untilDetached();
       response.writeHead(200, { "content-type": row.type }).end(row.reply.join(""));

@@ -1,6 +1,4 @@
-/**
- * R-TXT-12: a reply tells what it costs if its caller asks for it: exactly what the receipt says.
- */
+/** R-TXT-12: a reply contains its cost if its caller requests it, exactly as on the receipt. */
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { describe, expect, it } from "vitest";

@@ -109,7 +109,7 @@ it("token counts leave half of a vendor's max_in_flight to paid calls, and are e
   expect(json(await held)["input_tokens"]).toBe(2095);
 });
 
-/** The paths that the vendors were asked for. */
+/** Returns the paths of the vendors' requests. */
 function paths(): string[] {
   return vendor().requests.map(({ url }) => url);
 }

@@ -1,6 +1,4 @@
-/**
- * What may not be asked of a vendor is refused before it is asked, through every door, for nothing.
- */
+/** Forbidden requests are refused before the vendor is called, on every path, free of charge. */
 import { Code, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";

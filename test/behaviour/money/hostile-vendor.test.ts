@@ -1,6 +1,6 @@
 /**
- * R-MON-12: whatever a vendor makes, says or keeps to itself, nobody gets much more than is paid
- * for, in every style, as whole replies and as streams. No customer pays more than there is.
+ * R-MON-12: whatever a vendor generates, reports or omits, no client gets much more than it pays
+ * for, in every style, as whole replies and as streams. No customer pays more than the balance.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
@@ -12,7 +12,7 @@ import { newRequestId, styleVendors, useGateway } from "../harness.ts";
 
 type Style = "chat" | "responses" | "messages" | "gemini";
 
-/** What the vendor says of its usage. */
+/** The vendor's report of its usage. */
 interface Said {
   readonly input: unknown;
   readonly output: unknown;
@@ -23,7 +23,7 @@ const state: {
   style: Style;
   text: string;
   said: readonly Said[];
-  /** How many pieces are streamed one by one; the rest comes in one event. */
+  /** Number of pieces that are streamed one by one; the rest arrives in one event. */
   pieces: number;
 } = { style: "chat", text: "", said: [], pieces: Number.POSITIVE_INFINITY };
 
@@ -146,7 +146,7 @@ const replies: Record<Style, Reply> = {
   },
 };
 
-/** How a reply is written: as a whole, as events, or as an array of them. */
+/** Form of a reply: whole, as events, or as an array of events. */
 type Form = "whole" | "events" | "array";
 
 function writeReply(form: Form): string {
@@ -241,7 +241,7 @@ async function ask(
 const tokenNanos = (priceDefault.output ?? 0n) / 1_000_000n;
 const balanceNanos = 10_000_000n;
 const longText = piece.repeat(1_000);
-/** As it is charged if nobody has counted. */
+/** Charge of an estimate. */
 const longTokens = BigInt(longText.length / 4);
 /**
  * The most that a stream delivers beyond its hold: the slack of a small limit, for tokens that are
@@ -299,7 +299,7 @@ const waysAtOnce: readonly (readonly [Caller, Style])[] = [
   ["array", "gemini"],
 ];
 
-/** How a reply ends that came to its limit. */
+/** End of a reply that reached its limit. */
 const limitEnds: Record<Caller, string> = {
   chat: '"finish_reason":"length"',
   responses: '"status":"incomplete"',

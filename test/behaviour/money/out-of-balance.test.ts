@@ -23,7 +23,7 @@ import { newRequestId } from "../harness.ts";
 
 const fixture = useStyleGateway({ holdOutputTokens: 32 });
 
-/** What one token of output costs. */
+/** Price of one output token. */
 const tokenNanos = (priceDefault.output ?? 0n) / 1_000_000n;
 /** Enough for any input here and some hundred tokens. */
 const balanceNanos = 1_000_000n;
@@ -32,8 +32,8 @@ const balanceNanos = 1_000_000n;
 const leftTokensMax = BigInt(Math.ceil(endlessPiece.length / 4)) + 1n;
 
 /**
- * Looks what became of a call: the customer has paid as much as there was, to less than the next
- * event costs.
+ * Checks the outcome of a call: the customer has paid the balance, except for less than the cost of
+ * the next event.
  */
 async function expectUsedUp(accountId: string, requestId: string, told: number | undefined) {
   const call = await fixture.gateway.call(requestId);

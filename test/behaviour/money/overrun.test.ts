@@ -1,5 +1,6 @@
 /**
- * R-MON-12: a vendor that ignores the output limit of a request gives nobody more than is paid for.
+ * R-MON-12: a vendor that ignores the output limit of a request gives no client more than it pays
+ * for.
  */
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -82,7 +83,7 @@ describe("60 calls at once that ask for one token, at a vendor that makes 4,096"
     const { balance } = await gateway.money(accountId);
     const [served, paid] = [BigInt(pieces) * 2n * tokenNanos, balanceNanos - balance];
     const running = BigInt(texts.filter((one) => one !== "").length);
-    // What is on its way when a stream is stopped comes in one read of the socket.
+    // Data in flight when a stream is stopped arrives in one read of the socket.
     expect(served).toBeLessThanOrEqual(paid + running * 3n * slackNanos);
     expect(text).toContain('"finish_reason":"length"');
   });

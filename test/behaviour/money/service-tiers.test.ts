@@ -1,6 +1,6 @@
 /**
- * R-TXT-13: a call is charged by the service tier that its reply names, and held by the dearest
- * that it may get.
+ * R-TXT-13: a call is charged by the service tier that its reply names, and held by the most
+ * expensive tier that it may get.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { PriceConfig } from "../../../src/config/config.ts";
@@ -25,7 +25,7 @@ const scaled = (factor: bigint): PriceConfig => ({
   input: (priceDefault.input ?? 0n) * factor,
   output: (priceDefault.output ?? 0n) * factor,
 });
-/** What the standard tier costs for such a reply: 10 × 250 + 5 × 2,000 nano-USD. */
+/** Cost of such a reply at the standard tier: 10 × 250 + 5 × 2,000 nano-USD. */
 const standardNanos = 12_500n;
 
 const fixture = useGateway(() => {
@@ -92,7 +92,7 @@ const priorityNanos = 3n * standardNanos;
 it.each([
   ["flex", "flex", flexNanos, "flex"],
   ["flex", "default", standardNanos, ""],
-  // Some vendors ignore the tier, and do not say so.
+  // Some vendors ignore the tier, and do not report it.
   ["flex", undefined, standardNanos, ""],
   ["priority", "priority", priorityNanos, "priority"],
   ["priority", "default", standardNanos, ""],

@@ -1,7 +1,7 @@
 /**
- * R-TXT-13: nothing that a vendor bills is free. Random requests, of the members that the official
- * SDKs' types have, go to a vendor that serves them as it likes and bills them by a price list of
- * its own. Its bill never exceeds the charge.
+ * R-TXT-13: nothing that a vendor bills is free. Random requests with the members of the official
+ * SDKs' types go to a vendor that serves them arbitrarily and bills them by its own price list. Its
+ * bill never exceeds the charge.
  */
 import type Anthropic from "@anthropic-ai/sdk";
 import type { GenerateContentConfig } from "@google/genai";
@@ -36,7 +36,7 @@ const callPrices = { webSearch: 10_000_000n, webFetch: 1_000_000n, codeExecution
 type TokenUnit = keyof typeof list;
 type CallUnit = keyof typeof callPrices;
 
-/** What each tier costs, in percent of the usual one. */
+/** Price of each tier, in percent of the usual one. */
 const tierPercents: Record<ServiceTier | "standard", bigint> = {
   ...{ standard: 100n, flex: 50n, batch: 50n },
   ...{ priority: 175n, fast: 250n, ultrafast: 400n },
@@ -94,7 +94,7 @@ const barePrice: PriceConfig = {
 
 // The vendor: how it serves a request, and its bill.
 
-/** What the vendor may choose. */
+/** Choices of the vendor. */
 const choices = fc.record({
   tier: fc.nat(100),
   isSilent: fc.boolean(),
@@ -113,7 +113,7 @@ const choices = fc.record({
 });
 type Choice = typeof choices extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** What a request lets the vendor do. */
+/** Work that a request permits. */
 interface Asked {
   /** Tiers in the vendor's words, and whether it may name none. */
   readonly tiers: readonly string[];
@@ -134,7 +134,10 @@ const tierWords: Record<ReplyStyle, readonly string[]> = {
   gemini: ["ON_DEMAND", "ON_DEMAND_FLEX", "ON_DEMAND_PRIORITY"],
 };
 
-/** The tiers that a vendor may serve. A silent one serves what was asked for, or as usual. */
+/**
+ * Returns the tiers that a vendor may serve. A silent vendor serves the requested one or the usual
+ * one.
+ */
 function servable(style: ReplyStyle, tier: unknown, isSilent: boolean): readonly string[] {
   const [usual = "", ...others] = tierWords[style];
   if (tier == null) return isSilent ? [usual] : [usual, ...others];
@@ -152,7 +155,7 @@ interface SentTool {
   readonly urlContext?: unknown;
 }
 
-/** What a vendor reads in the body that it gets. */
+/** Returns the permitted work according to the vendor's body. */
 function askedOf(style: ReplyStyle, json: string, { isSilent, isLongLived }: Choice): Asked {
   const body = JSON.parse(json) as Record<string, unknown>;
   const config = (body["generationConfig"] ?? {}) as Record<string, unknown>;
@@ -183,7 +186,7 @@ function askedOf(style: ReplyStyle, json: string, { isSilent, isLongLived }: Cho
   };
 }
 
-/** What the vendor counted. */
+/** Counts of the vendor. */
 interface Counts extends Record<TokenUnit, number>, Record<CallUnit, number> {}
 
 function countsOf(style: ReplyStyle, asked: Asked, choice: Choice): Counts {
@@ -361,7 +364,7 @@ beforeAll(async () => {
     const asked = askedOf(style, sent.body, choice);
     let counts = countsOf(style, asked, choice);
     const body = JSON.parse(sent.body) as Record<string, unknown>;
-    // A search that was asked for is one at least.
+    // A requested search counts at least once.
     if (style === "chat" && body["web_search_options"] !== undefined) {
       counts = { ...counts, webSearch: Math.max(1, counts.webSearch) };
     }

@@ -1,4 +1,4 @@
-/** What becomes of a request's bytes on their way to the vendor. */
+/** The bytes of a request on their way to the vendor. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { NativeBody } from "../../../src/native/body.ts";

@@ -20,10 +20,10 @@ beforeAll(async () => {
 beforeEach(() => gateway.vendor.clear());
 
 afterAll(async () => {
-  // What the gateway asks for itself may come compressed.
+  // The gateway's own requests may get compressed replies.
   const strange = gateway.vendor.violations.filter((each) => !each.endsWith("may be compressed"));
   expect(strange).toEqual([]);
-  // Whoever looks at an ended task wakes who settles it.
+  // Reading an ended task wakes the worker that settles it.
   const open = [...gateway.dashscope.tasks.values()].filter(({ status }) =>
     ["PENDING", "RUNNING"].includes(status),
   );

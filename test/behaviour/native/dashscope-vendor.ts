@@ -1,7 +1,4 @@
-/**
- * DashScope, simulated: strict about what it is asked, and with Alibaba's own spelling of what it
- * answers.
- */
+/** DashScope, simulated: strict about requests, and with Alibaba's spelling in replies. */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { caFile, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Gateway, startGateway, type TestModel } from "../../support/gateway.ts";
@@ -100,7 +97,7 @@ export interface DashscopeTask {
   readonly id: string;
   readonly model: string;
   status: string;
-  /** What else stands in its output. */
+  /** Other members of its output. */
   output: Readonly<Record<string, unknown>>;
   usage: Readonly<Record<string, unknown>> | undefined;
 }
@@ -134,7 +131,7 @@ export class Dashscope {
     task.status = "SUCCEEDED";
   }
 
-  /** What it answers instead, once, to what is sent to it: workers look at tasks meanwhile. */
+  /** Replaces its answer to the next submission; polls of workers are answered as usual. */
   next: VendorAnswer | undefined;
 
   answer(asked: AskedVendor): VendorAnswer | undefined {
@@ -183,7 +180,7 @@ export class Dashscope {
     };
   }
 
-  /** One that it does not know is told of as well. */
+  /** It also answers about unknown tasks. */
   #poll(id: string): VendorAnswer {
     const { status, output, usage } =
       this.tasks.get(id) ?? ({ status: "UNKNOWN", output: {} } as const);
@@ -217,9 +214,7 @@ const png = Buffer.from(
   "base64",
 );
 
-/**
- * What it says of a body that is not as its documentation has it; undefined if there is nothing.
- */
+/** Returns its error for a body that violates its documentation; undefined for a valid body. */
 function invalid({ json, headers }: AskedVendor, model: RegExp): VendorAnswer | undefined {
   const refuse = (message: string) => dashscopeError(400, "InvalidParameter", message);
   if (headers["content-type"] !== "application/json") return refuse("content-type");

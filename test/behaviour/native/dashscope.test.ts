@@ -49,7 +49,7 @@ function ask(path: string, init: RequestInit = {}): Promise<Response> {
   });
 }
 
-/** What so many tokens cost, at 0.25 and 2.00 USD per million. */
+/** Returns the cost of tokens at 0.25 and 2.00 USD per million. */
 function costOf({ input: read, output }: { input: number; output: number }): bigint {
   return BigInt(read) * 250n + BigInt(output) * 2_000n;
 }

@@ -1,4 +1,4 @@
-/** What every prefix does before it does anything: who calls, and what is an address at all. */
+/** Common checks of every native prefix: the caller, and the form of the path. */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";

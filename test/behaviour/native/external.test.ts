@@ -1,7 +1,4 @@
-/**
- * R-MON-2, R-TSK-7: what becomes of a job whose process died between its intent and the vendor's
- * answer.
- */
+/** R-MON-2, R-TSK-7: a job whose process died between its intent and the vendor's answer. */
 import { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";

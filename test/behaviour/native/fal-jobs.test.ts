@@ -21,7 +21,7 @@ beforeEach(() => gateway.queue.clear());
 
 afterAll(async () => {
   expect([...gateway.run.violations, ...gateway.queue.violations]).toEqual([]);
-  // Whoever looks at an ended job wakes who settles it.
+  // Reading an ended job wakes the worker that settles it.
   const jobs = [...gateway.fal.jobs.values()].map(async (job) => {
     job.status = "COMPLETED";
     job.result = falError(500, "over");
@@ -89,7 +89,7 @@ test("R-VND-2, pitfall 1: a submit passes, its addresses are ours, its money is 
   const response = await ask(flux, { method: "POST", body: sent, headers });
   const { id } = gateway.fal.last();
   const at = `${publicUrl}/fal/queue/fal-ai/flux/requests/${id}`;
-  // What a log says of an address is its own text.
+  // An address in a log is plain text.
   const log = `${gateway.queue.origin}/fal-ai/flux/requests/${id}`;
   expect(await response.text()).toBe(
     `{"status":"IN_QUEUE", "request_id":"${id}","response_url":"${at}","status_url":"${at}/status",  "cancel_url": "${at}/cancel","logs":[{"message":"see ${log}"}],"metrics":{"inference_time": 0.10}}`,
@@ -218,7 +218,7 @@ test("an empty cancel passes; a job that fal then ends is cancelled and free", a
     "x-request-id": "falj-cancel",
     "x-callback-url": `${gateway.receiver.origin}/cancelled`,
   });
-  // The model goes by our name in the one address, by fal's in the other.
+  // One address contains the gateway's model name, the other fal's.
   expect(url).toBe(`${publicUrl}/fal/queue/fal-ai/flux/requests/${id}/cancel`);
   const stopped = await ask(`/queue/our/flux/requests/${id}/cancel`, { method: "PUT" });
   expect([stopped.status, await stopped.text()]).toEqual([

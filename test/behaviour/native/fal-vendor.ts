@@ -1,7 +1,4 @@
-/**
- * fal, simulated: strict about what it is asked, with a queue and direct calls at addresses of
- * their own.
- */
+/** fal, simulated: strict about requests, with a queue and direct calls at separate addresses. */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { caFile, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Gateway, startGateway, type TestModel } from "../../support/gateway.ts";
@@ -36,7 +33,7 @@ const models: Readonly<Record<string, TestModel>> = {
   "fal-ai/f5-tts": unitModel(ModelType.AUDIO, ["fal", "fal-ai/f5-tts"], { second: 1_000_000n }),
 };
 
-/** What a test changes of it. */
+/** Options of a test. */
 export interface FalGatewayOptions {
   /** Where customers reach the gateway. Default: where it listens. */
   readonly publicUrl?: string;
@@ -125,9 +122,9 @@ export function falError(status: number, detail: unknown): VendorAnswer {
 
 /** Its answers. */
 export class Fal {
-  /** What it answers instead, once, to what is sent to it: workers look at jobs meanwhile. */
+  /** Replaces its answer to the next submission; polls of workers are answered as usual. */
   next: VendorAnswer | undefined;
-  /** What it says that a direct call is billed by. Undefined if there is nothing. */
+  /** Billed units of a direct call. Undefined if there are none. */
   billed: string | undefined;
 
   direct(asked: AskedVendor): VendorAnswer | undefined {
@@ -264,7 +261,7 @@ function cancel(job: FalJob, { body }: AskedVendor): VendorAnswer {
 }
 
 /**
- * What it says of a request that is not as its documentation has it; undefined if there is nothing.
+ * Returns its error for a request that violates its documentation; undefined for a valid request.
  */
 function invalid({ method, json, headers }: AskedVendor): VendorAnswer | undefined {
   if (method !== "POST") return falError(405, "Method Not Allowed");

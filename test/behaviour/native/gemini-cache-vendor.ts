@@ -1,6 +1,6 @@
 /**
- * Gemini's prompt caches, simulated over real HTTP: strict in what it takes, and each key has
- * caches of its own.
+ * Gemini's prompt caches, simulated over real HTTP: strict about requests, with separate caches for
+ * each key.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,24 +16,24 @@ interface KeptCache {
   expireMs: number;
 }
 
-/** What a vendor has of caches. */
+/** A vendor's state of caches. */
 export interface CacheState {
   /** By name. */
   readonly caches: Map<string, KeptCache>;
   /** The tokens of the next caches. */
   tokens: number;
-  /** How far the vendor's clock is ahead. */
+  /** Lead of the vendor's clock. */
   aheadMs: number;
 }
 
 /**
- * What a test changes while it runs. Default: caches of 100,000 tokens, and a clock that is right.
+ * Settings that a test changes at run time. Default: caches of 100,000 tokens, and a correct clock.
  */
 export interface CacheVendor extends CacheState {
   readonly origin: string;
   /** `METHOD path`, oldest first. */
   readonly requests: string[];
-  /** What must never have reached the vendor but did. */
+  /** Violations that reached the vendor. */
   readonly violations: string[];
   /** Breaks the connection instead of the next answers. Default false. */
   isCut: boolean;
@@ -101,7 +101,7 @@ interface Asked {
 
 type Answer = readonly [status: number, body: object];
 
-/** What the vendor says to a request about caches, or to one that uses a cache. */
+/** Returns the vendor's answer to a request about caches, or to one that uses a cache. */
 export function answerAboutCaches(asked: Asked): Answer {
   const { vendor, key, method, url, text } = asked;
   const path = new URL(url, "http://vendor").pathname.replace(/^\/v1\//, "/v1beta/");
@@ -199,8 +199,8 @@ function refused(message: string): Answer {
 }
 
 /**
- * What Google says of a cache of another project, and of one that is gone: the words of a
- * credential's refusal.
+ * Google's words for a cache of another project and for a deleted one: those of a refused
+ * credential.
  */
 const gone: Answer = [
   403,

@@ -100,7 +100,7 @@ async function settled({ accountId }: Customer): Promise<void> {
   await expect.poll(async () => (await gateway.money(accountId)).held).toBe(0n);
 }
 
-/** What an account pays for some work, in nano-USD. */
+/** Returns an account's cost of some work in nano-USD. */
 async function spent(who: Customer, work: () => Promise<unknown>): Promise<bigint> {
   await settled(who);
   const before = await gateway.money(who.accountId);
@@ -385,10 +385,7 @@ test("a call with a cache holds the tokens of the cache before the vendor is cal
   expect(vendor.requests).toEqual([]);
 });
 
-/**
- * Sends a request, and disconnects once the vendor has done what it asks for, but before it says
- * so.
- */
+/** Sends a request, and disconnects once the vendor has done its work, but before it answers. */
 async function leave(path: string, asking: Asking): Promise<void> {
   const left = new AbortController();
   const came = Promise.withResolvers<void>();

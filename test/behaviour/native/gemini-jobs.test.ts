@@ -147,7 +147,7 @@ test("@ai-sdk/google and @google/genai 2.x generate videos", async () => {
     httpOptions: { baseUrl: `${gateway.url}/gemini` },
   });
   let operation = await second.models.generateVideos({ model: "veo", prompt: "a" });
-  // What is told is a moment old.
+  // The reported state is a moment old.
   while (!operation.done) operation = await second.operations.getVideosOperation({ operation });
   expect(operation.response?.generatedVideos?.[0]?.video?.uri).toContain(
     "/gemini/v1beta/files/film1",

@@ -1,7 +1,4 @@
-/**
- * What Gemini answers, in its own spelling: white space, numbers and line ends that a rewrite would
- * change.
- */
+/** Replies in Gemini's spelling: white space, numbers and line ends that a rewrite would change. */
 
 /** A whole reply. */
 export const geminiReply = `{
@@ -26,5 +23,5 @@ export const geminiArray: readonly string[] = [
   "\n]\n",
 ];
 
-/** What of the figures above is charged: thoughts are output. */
+/** The charged part of the figures above: thoughts are output. */
 export const geminiUsage = { input: 10, output: 25 };

@@ -1,15 +1,15 @@
 /** Gemini's jobs and files, as far as its clients know them. */
 import type { AskedVendor, NativeVendorServer, VendorAnswer } from "./native-vendor.ts";
 
-/** What a test changes while it runs. */
+/** Settings that a test changes at run time. */
 export interface GeminiJobs {
-  /** How operations stand. Default: they run. */
+  /** State of operations. Default: running. */
   operation: object;
-  /** How interactions stand. */
+  /** State of interactions. */
   interaction: object;
 }
 
-/** How an interaction ends. */
+/** An ended interaction. */
 export const interactionDone = {
   status: "completed",
   outputs: [{ type: "text", text: "Hello" }],

@@ -59,7 +59,7 @@ test.each([
   expect(gateway.vendor.requests).toHaveLength(status === 200 ? 1 : 0);
 });
 
-/** What so many tokens cost, at 0.25 and 2.00 USD per million. */
+/** Returns the cost of tokens at 0.25 and 2.00 USD per million. */
 function costOf({ input, output }: { input: number; output: number }): bigint {
   return BigInt(input) * 250n + BigInt(output) * 2_000n;
 }

@@ -1,4 +1,4 @@
-/** A gateway that serves all four vendors' own interfaces, for input that means no good. */
+/** A gateway with the native interfaces of all four vendors, for malicious input. */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import {
   type Customer,
@@ -15,7 +15,7 @@ export type VendorName = "gemini" | "dashscope" | "fal" | "replicate";
 /** Both sides. */
 export interface HostileGateway extends Gateway {
   readonly vendors: Readonly<Record<VendorName, NativeVendorServer>>;
-  /** How many requests have reached any vendor. */
+  /** Returns the number of requests that reached any vendor. */
   asked(): number;
 }
 
@@ -91,7 +91,7 @@ export interface Hostile {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Sends one; headers of its own count more than the customer's key. */
+/** Sends a request; its headers override the customer's key. */
 export async function askHostile(
   { url }: Pick<Gateway, "url">,
   { key }: Customer,
@@ -127,7 +127,7 @@ export const films: Readonly<Record<VendorName, (said: string, model?: string) =
   }),
 };
 
-/** What each vendor calls a film's length. */
+/** Each vendor's name of a video's length. */
 export const lengthNames: Readonly<Record<VendorName, string>> = {
   gemini: "durationSeconds",
   dashscope: "duration",
@@ -144,8 +144,8 @@ export const fixedModels: Readonly<Record<VendorName, string>> = {
 };
 
 /**
- * Lets a vendor make one film, whatever it is asked for: it lies at the address, and is all that is
- * said of it.
+ * Makes a vendor return one video for any request. The video is at the address, and nothing else is
+ * reported about it.
  */
 export function makeFilm(
   vendor: NativeVendorServer,

@@ -1,6 +1,6 @@
 /**
- * Input that means no good, on all four prefixes: paid work for nothing, and what is somebody
- * else's (R-MON-2, R-VND-3).
+ * Malicious input on all four prefixes: paid work for free, and objects of other customers
+ * (R-MON-2, R-VND-3).
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from "vitest";
 import type { Customer } from "../../support/gateway.ts";

@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { film } from "../../unit/provider/video-file.ts";
 
-/** What it was asked. */
+/** The request. */
 export interface AskedVendor {
   readonly method: string;
   /** Path and query as they came. */
@@ -19,7 +19,7 @@ export interface AskedVendor {
   readonly left: AbortSignal;
 }
 
-/** What it answers. */
+/** The answer. */
 export interface VendorAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export interface NativeVendorServer {
   readonly secret: string;
   /** Oldest first. */
   readonly requests: readonly AskedVendor[];
-  /** What must never have reached a vendor but did. */
+  /** Violations that reached the vendor. */
   readonly violations: readonly string[];
   /** Answers from now on. */
   answer(handler: VendorHandler): void;
@@ -48,7 +48,7 @@ export interface NativeVendorServer {
   close(): Promise<void>;
 }
 
-/** What every answer has that no customer may see. */
+/** Members of every answer that no customer may see. */
 const hostile: Readonly<Record<string, string>> = {
   "set-cookie": "vendor-session=1",
   server: "vendor-server",
@@ -125,13 +125,13 @@ async function read(request: IncomingMessage, response: ServerResponse): Promise
   return { method, url, headers, body, json, left: leaving.signal };
 }
 
-/** What every result is. */
+/** The result of every job. */
 const picture = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
   "base64",
 );
 
-/** Headers by which customers and proxies tell who they are. */
+/** Headers by which customers and proxies identify themselves. */
 const foreign = [
   "authorization",
   "x-api-key",

@@ -1,4 +1,4 @@
-/** Replicate, as far as its clients know it: predictions that go on until the test says so. */
+/** Replicate as its clients know it: predictions that run until the test ends them. */
 import type { AskedVendor, NativeVendorServer, VendorAnswer } from "./native-vendor.ts";
 
 /** One prediction as the vendor has it. */
@@ -13,7 +13,7 @@ export interface Prediction {
   readonly metrics?: object;
 }
 
-/** What it reports of a text. */
+/** Metrics of a text. */
 const llamaMetrics = { input_token_count: 12, output_token_count: 34, predict_time: 0.5 };
 
 /** The predictions of a simulation. */
@@ -116,7 +116,7 @@ function answer(
 /** A version of labs/flux, which is configured without one. */
 export const fluxVersion = "f".repeat(64);
 
-/** With numbers and white space of its own. */
+/** With unusual numbers and white space. */
 function write(prediction: Prediction, origin: string): string {
   const { id, status, output, error, input, version, metrics = { predict_time: 1.5 } } = prediction;
   const at = `${origin}/v1/predictions/${id}`;

@@ -35,7 +35,7 @@ afterAll(async () => {
   await gateway.close();
 });
 
-/** Submits a job that its vendor answers only when it is told to. */
+/** Submits a job that its vendor answers on demand. */
 async function submit(requestId: string) {
   const held = Promise.withResolvers<void>();
   gateway.vendor.clear();

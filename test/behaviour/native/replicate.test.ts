@@ -13,7 +13,7 @@ let customer: Customer;
 let stranger: Customer;
 
 beforeAll(async () => {
-  // What is told of jobs is as old as in earnest here.
+  // Reported states of jobs are as old as in production here.
   gateway = await startReplicateGateway({ taskTimings: { ...often, refreshMs: 1_000 } });
   [customer, stranger] = await Promise.all([gateway.customer(), gateway.customer()]);
 });

@@ -47,7 +47,7 @@ function streamed(
   reads: readonly (readonly Buffer[])[],
 ): { readonly bytes: string; readonly meter: GeminiMeter } {
   const stream = new NativeEvents({ meter, addresses });
-  // What was passed on stays as it is, whatever comes later.
+  // Relayed bytes stay unchanged, whatever follows.
   const passed = [...reads.map((read) => stream.push(read)), stream.end()];
   return { bytes: Buffer.concat(passed).toString(), meter };
 }

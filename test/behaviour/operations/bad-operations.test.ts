@@ -57,7 +57,7 @@ function filesOf(dataDir: string): readonly string[] {
   return all.filter((name) => !name.startsWith("ledger"));
 }
 
-/** What the gateway answers: nothing is charged or held, and no file remains. */
+/** Returns the gateway's status: nothing is charged or held, and no file remains. */
 async function refused(path: string, request: RawRequest): Promise<number> {
   const { gateway, customer } = fixture;
   const before = filesOf(gateway.dataDir);
@@ -70,9 +70,7 @@ async function refused(path: string, request: RawRequest): Promise<number> {
   return reply.status;
 }
 
-/**
- * What looks wrong and is right: a text that is empty, and a document whose fields are all empty.
- */
+/** Valid values that look wrong: an empty text, and a document whose fields are all empty. */
 function isRight(path: string, member: string, value: unknown): boolean {
   if (path === "/v1/moderations" || path === "/v1/completions")
     return value === "" && member !== "model";
@@ -292,7 +290,7 @@ describe.each(forms)("%s", (path, modelKey, fileName) => {
       // Whether it is one is the vendor's to judge.
       expect(reply.status).toBe(200);
       const { cost } = await fixture.gateway.call(id);
-      // 1,000 nano-dollars a second: nobody says the text in less than one.
+      // 1,000 nano-dollars a second: the text takes at least one second.
       expect(cost?.amountNanos).toBeGreaterThan(0n);
       expect(cost?.amountNanos).toBeLessThan(2_000n);
     },

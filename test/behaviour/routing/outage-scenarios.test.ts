@@ -155,7 +155,7 @@ const fixture = useGateway(() => {
   };
 });
 
-/** What a careful client makes of a stream: its text, or the error that it reports. */
+/** Returns a careful client's reading of a stream: its text, or the error that it reports. */
 async function read(model: string) {
   const id = newRequestId();
   const body = {

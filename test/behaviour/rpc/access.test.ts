@@ -1,4 +1,4 @@
-/** Who reaches which RPC, on which listener (R-AUTH-6). */
+/** Access to each RPC on each listener (R-AUTH-6). */
 import {
   create,
   type DescMethod,
@@ -12,7 +12,7 @@ import { Access, access } from "../../../gen/uas/http/v1/http_pb.ts";
 import { findMethods } from "../../contract/services.ts";
 import { bearer, operatorToken, useGateway, withTransport } from "./harness.ts";
 
-/** What the access check says: `yes` also if the empty request is then refused. */
+/** Result of the access check: `yes` also if the empty request is then refused. */
 type Says = "yes" | "401" | "403";
 
 /** By credential and listener: nothing, a key, the operator token. */
@@ -29,7 +29,7 @@ const keys: Row = [
   { none: "401", key: "yes", operator: "403" },
   { none: "401", key: "yes", operator: "401" },
 ];
-/** What customers see in the console and by key alike. */
+/** RPCs for customers, in the console and by key alike. */
 const customers: Row = [
   { none: "401", key: "yes", operator: "yes" },
   { none: "401", key: "yes", operator: "401" },
@@ -39,20 +39,18 @@ const everybody: Row = [
   { none: "yes", key: "yes", operator: "yes" },
   { none: "yes", key: "yes", operator: "401" },
 ];
-/**
- * What signs in is for browsers, which find it under `/console/rpc`: here it is there for nobody.
- */
+/** Sign-in is for browsers, under `/console/rpc`; here it is not served. */
 const browsers: Row = [
   { none: "403", key: "403", operator: "403" },
   { none: "403", key: "403", operator: "401" },
 ];
-/** What is about the session that calls: there is none here. */
+/** RPCs about the calling session, which does not exist here. */
 const ownSessions: Row = [
   { none: "401", key: "403", operator: "403" },
   { none: "401", key: "403", operator: "401" },
 ];
 
-/** What each option means. Which RPC has which is pinned in test/contract/access.test.ts. */
+/** Meaning of each option. The option of each RPC is pinned in test/contract/access.test.ts. */
 const rows: ReadonlyMap<Access, Row> = new Map<Access, Row>([
   [Access.PUBLIC, everybody],
   [Access.KEY, keys],
@@ -85,7 +83,7 @@ function expected(name: string, method: DescMethod): Row | undefined {
   return exceptions[name] ?? rows.get(getOption(method, access));
 }
 
-/** How long a stream is listened to: refusals come at once. */
+/** Time for which a stream is read: refusals arrive at once. */
 const watchMs = 1_500;
 
 async function ask(transport: Transport, method: DescMethod, header?: HeadersInit): Promise<Says> {
@@ -111,7 +109,7 @@ async function ask(transport: Transport, method: DescMethod, header?: HeadersIni
     if (!(error instanceof ConnectError)) throw error;
     if (error.code === Code.Unauthenticated) return "401";
     if (error.code === Code.PermissionDenied) return "403";
-    // A live view has no end of its own: that it is still open shows that it was let in.
+    // A live view has no end; an open one was admitted.
     if (error.code === Code.DeadlineExceeded && method.methodKind !== "unary") return "yes";
     // The request is empty: that it is refused for this shows that it arrived.
     expect([Code.InvalidArgument, Code.NotFound], String(error)).toContain(error.code);

@@ -1,4 +1,4 @@
-/** `buf curl` with nothing but the address: reflection tells it the contract. */
+/** `buf curl` with only the address: it reads the contract by reflection. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

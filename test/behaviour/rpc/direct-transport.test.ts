@@ -178,7 +178,7 @@ describe("the direct transport", () => {
         { code: ErrorCode.RATE_LIMIT_EXCEEDED, retryDelay: { seconds: 17n }, param: "model" },
       ]);
       expect(told).toBe(error);
-      // From another process there is the detail only: it tells the same.
+      // From another process only the detail arrives, with the same content.
       const sent = new ConnectError(rpc.rawMessage, rpc.code, undefined, [
         { desc: ErrorDetailSchema, value: rpc.findDetails(ErrorDetailSchema)[0] ?? {} },
       ]);

@@ -73,13 +73,13 @@ export class GrpcClient {
   }
 }
 
-/** What a call takes beside its message. */
+/** Options of a call besides its message. */
 export interface CallOptions {
   readonly metadata?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
 }
 
-/** What a unary call brings. */
+/** Result of a unary call. */
 export interface Answer {
   readonly header: grpc.Metadata;
   readonly message: Message;

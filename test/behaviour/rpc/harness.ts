@@ -121,7 +121,7 @@ export function exchangeOf(
   });
 }
 
-/** What came of an exchange. */
+/** Result of an exchange. */
 export interface Exchanged {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -147,7 +147,7 @@ export function inferenceOf(transport: Transport) {
   return createClient(InferenceService, transport);
 }
 
-/** The failure of a call, as its detail tells it. Throws if it succeeds. */
+/** Returns the failure of a call from its detail. Throws if the call succeeds. */
 export async function failureOf(
   call: Promise<unknown>,
 ): Promise<{ readonly error: ConnectError; readonly told: GatewayError }> {

@@ -1,6 +1,6 @@
 /**
- * What the internal listener, and Connect on both listeners, answer to requests without one valid
- * host.
+ * Answers of the internal listener, and of Connect on both listeners, to requests without exactly
+ * one valid host.
  */
 import { once } from "node:events";
 import { connect } from "node:http2";

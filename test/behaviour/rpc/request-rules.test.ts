@@ -29,7 +29,7 @@ const past = timestampFromMs(1_000);
 const later = timestampFromMs(Date.now() + 3_600_000);
 const usd = (amountNanos: bigint) => ({ currencyCode: "USD", amountNanos });
 
-/** What is wrong with a request: parameter and message; undefined if nothing is. */
+/** Returns the problem of a request: parameter and message; undefined if there is none. */
 function problemOf<Method extends DescMethod>(
   method: Method,
   init: MessageInitShape<Method["input"]>,

@@ -16,7 +16,7 @@ export interface ReadCall {
   readonly input: string;
 }
 
-/** What a client has of a reply. */
+/** A client's view of a reply. */
 export interface Reading {
   readonly text: string;
   readonly reasoning: string;

@@ -24,7 +24,7 @@ export interface Tokens {
   readonly reasoning: number;
 }
 
-/** What the model says. Empty texts are absent. */
+/** The model's reply. Empty texts are absent. */
 export interface Conversation {
   readonly reasoning: string;
   readonly text: string;
@@ -36,7 +36,9 @@ export interface Conversation {
   readonly pieceChars: number;
 }
 
-/** What a conversation has beyond text. A style of a vendor or a caller may lack some of it. */
+/**
+ * Features of a conversation beyond text. A style of a vendor or a caller may lack some of them.
+ */
 export interface Features {
   readonly hasRefusals: boolean;
   readonly hasCustomTools: boolean;

@@ -9,9 +9,9 @@ export interface FailureForm {
   /** As of a quirk. */
   readonly source: string;
   readonly style: VendorStyle;
-  /** What it sends as a stream. Absent if streams do not show it. */
+  /** Its stream. Absent if streams do not show the failure. */
   readonly stream?: string;
-  /** What it sends as a whole reply, or in place of a stream. Absent if they do not show it. */
+  /** Its whole reply, or a reply instead of a stream. Absent if they do not show the failure. */
   readonly whole?: Json;
   /** Whether a caller of the vendor's style gets it as it is: all bytes pass. Default: no. */
   readonly isPassed?: boolean;

@@ -19,7 +19,7 @@ import { type CallerStyle, callerStyles } from "./caller-reading.ts";
 import { toolNames } from "./conversation.ts";
 import { type VendorStyle, vendorStyles } from "./vendor-reply.ts";
 
-/** What the vendor sends, and what the caller asked for. */
+/** Forms of the vendor's reply and of the caller's request. */
 export const forms = [
   "stream",
   "whole",
@@ -27,7 +27,7 @@ export const forms = [
   "stream in place of a whole",
 ] as const;
 
-/** How a reply passes. */
+/** Path of a reply. */
 export interface Way {
   readonly vendor: VendorStyle;
   readonly caller: CallerStyle;

@@ -39,7 +39,7 @@ function contentsOf({ calls, ...read }: Reading): unknown {
   return { ...read, calls: calls.map(meaningOf) };
 }
 
-/** What differs, or is charged for an error. */
+/** Returns the difference, or a charge for an error. */
 function faultOf(sample: Sample, got: Result, plain: Result): string | undefined {
   const { status, ending, nanos } = got;
   if (status !== 200 || ending !== CallEnding.COMPLETED) {

@@ -107,7 +107,7 @@ function wholeOf({ whole }: VendorReply, shown: readonly Quirk[], of: Conversati
   return shown.reduce((all, { wholeText }) => wholeText?.(all) ?? all, JSON.stringify(changed));
 }
 
-/** What a caller reads, and what is charged. */
+/** A caller's reading, and the charge. */
 interface Outcome {
   readonly read: Omit<Reading, "calls"> & { readonly calls: readonly Omit<ReadCall, "id">[] };
   readonly usage: Passed["usage"];
@@ -175,8 +175,8 @@ function relayFault({ passed, body, expected, way }: Relayed): string | undefine
 }
 
 /**
- * What a caller makes of a relayed reply; undefined if it is not valid. An input that comes twice
- * is passed on once.
+ * Returns a caller's reading of a relayed reply; undefined if it is invalid. A repeated input is
+ * passed on once.
  */
 function relayReading(way: Way, body: string): string | undefined {
   try {
@@ -247,7 +247,7 @@ function isOf({ read, usage }: Outcome, of: Conversation, way: Way): string | un
   return isDeepStrictEqual(counts, right) ? undefined : `usage ${JSON.stringify([counts, right])}`;
 }
 
-/** What a sample is, for a report. */
+/** Describes a sample in a report. */
 export function nameOf({ way, shown, pieceBytes }: Sample): string {
   const names = shown.map(({ name }) => name).join("; and ");
   return `${way.vendor} to ${way.caller}, ${way.form}, in pieces of ${pieceBytes}: the vendor ${names}`;

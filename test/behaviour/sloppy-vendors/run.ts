@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { fault, nameOf, type Sample, samples } from "./property.ts";
 
-/** How many conversations are checked, and which. */
+/** Number and kind of the checked conversations. */
 export interface QuirkRun {
   readonly conversations: number;
   readonly seed: number;
@@ -12,16 +12,16 @@ export interface QuirkRun {
   readonly onProgress?: (done: number) => void;
 }
 
-/** How often a quirk was shown. */
+/** Number of conversations that show a quirk. */
 export interface Shown {
   alone: number;
   paired: number;
 }
 
-/** What came of a run. */
+/** Result of a run. */
 export interface QuirkReport {
   /**
-   * What is wrong, with the smallest conversation that shows it, once for each pair of styles and
+   * Findings, each with the smallest conversation that shows it, once for each pair of styles and
    * quirks.
    */
   readonly findings: readonly string[];
@@ -29,7 +29,7 @@ export interface QuirkReport {
   readonly shown: ReadonlyMap<string, Shown>;
 }
 
-/** How many conversations are drawn at once. */
+/** Number of conversations per draw. */
 const batch = 2_000;
 
 /** Checks conversations. The same seed draws the same ones. */

@@ -8,14 +8,14 @@ import type { CallerStyle } from "./caller-reading.ts";
 import { requests } from "./gateway-reading.ts";
 import { type VendorStyle, vendorStyles } from "./vendor-reply.ts";
 
-/** What a vendor sends. */
+/** The vendor's reply. */
 export interface VendorAnswer {
   readonly body: string;
   /** Whether it is said to be a stream. */
   readonly isStream: boolean;
 }
 
-/** What came of a call. */
+/** Result of a call. */
 export interface Answered {
   readonly status: number;
   readonly text: string;

@@ -1,4 +1,4 @@
-/** Questions in each style, as raw JSON: for what no library has a word of its own. */
+/** Requests in each style as raw JSON, for features that no library has. */
 import type { ClientStyle } from "./clients/client.ts";
 import { localTools, placeSchema } from "./clients/tools.ts";
 
@@ -96,7 +96,7 @@ export function textOf(style: ClientStyle, reply: Reply): string {
   return texts[style](reply);
 }
 
-/** A call, by what all styles tell of it. */
+/** A call in the terms of all styles. */
 export interface Call {
   readonly name: unknown;
   readonly id: string;

@@ -1,4 +1,4 @@
-/** What every client must be able to do at every target, whatever style each of them speaks. */
+/** Features that every client must have at every target, in any pair of styles. */
 import { deflateSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { describeBytes, greeting, thoughts, tokens } from "../../support/upstream/scenario.ts";
@@ -53,8 +53,8 @@ function checkText(pair: Pair, stream: boolean): void {
     const answer = await pair.client().ask({ text: "say hello", stream });
     expect(answer.text).toBe(greetingText);
     if (!lacks(pair, "usage")) {
-      // What starts a translated messages stream can only be an estimate; who reads no more has
-      // that.
+      // A translated messages stream can only begin with an estimate; a client that reads no
+      // further keeps it.
       if (!lacks(pair, "inputAtEnd") || !stream || pair.vendor === pair.row.style) {
         expect(answer.usage?.input).toBe(tokens.input);
       }

@@ -1,6 +1,4 @@
-/**
- * What is asked for beside text arrives at every vendor, or is refused or named (R-TXT-1, R-TXT-2).
- */
+/** Features beyond text reach every vendor, or are refused or named (R-TXT-1, R-TXT-2). */
 import { describe, expect, it } from "vitest";
 import { bodyOf, callsOf, type Json, type PerStyle, post, textOf, toolsOf } from "./ask.ts";
 import type { VendorStyle } from "./checks.ts";

@@ -17,7 +17,7 @@ interface Vendor {
   readonly style: () => StrictStyle;
 }
 
-/** The vendors, one per style; each is asked for as the model `m-` and its style. */
+/** The vendors, one per style; the model of each is `m-` and its style. */
 export const vendors: readonly Vendor[] = [
   {
     vendor: "chat",
@@ -30,7 +30,7 @@ export const vendors: readonly Vendor[] = [
   { vendor: "gemini", kind: "gemini", dialects: undefined, style: strictGemini },
 ];
 
-/** What runs for the tests of a file. */
+/** Servers of a file's tests. */
 export interface Matrix {
   readonly gateway: Gateway;
   /** A customer's secret. */

@@ -1,6 +1,6 @@
 /**
- * The strict simulations against the real clients of their own style, with nothing between: what
- * passes here is the vendor's wire style, and what fails through the gateway is the gateway's.
+ * The strict simulations with the real clients of their style, without a gateway: a failure here is
+ * a fault of the simulation, a failure through the gateway is the gateway's.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { strictChat } from "../../support/upstream/chat-strict.ts";

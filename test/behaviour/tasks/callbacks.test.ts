@@ -106,7 +106,9 @@ async function taskThat(taskId: string, is: (task: Json) => boolean): Promise<Js
   }
 }
 
-/** Where the vendor was told to call; it is called at the address that this test can reach. */
+/**
+ * Returns the path of the vendor's callback; it is called at an address that this test can reach.
+ */
 async function callbackPath(): Promise<string> {
   await expect.poll(() => replicate.webhooks).toHaveLength(1);
   const { origin, pathname } = new URL(replicate.webhooks[0] ?? "");
@@ -188,7 +190,7 @@ describe("R-TSK-9: a vendor that calls back", () => {
   });
 });
 
-/** What operators see of the vendor. */
+/** Returns the vendor's failure that operators see. */
 async function vendorFailure(): Promise<string | undefined> {
   const baseUrl = gateway.internalUrl;
   const sessionManager = new Http2SessionManager(baseUrl);
@@ -214,7 +216,7 @@ describe("the operator's view of tasks", () => {
       alarm: "money",
     });
     expect(await vendorFailure()).toBe("tasks: refuses the operator's money");
-    // The vendor is asked again after a pause; it takes the task, and all others from then on.
+    // The vendor is called again after a pause; it accepts the task, and all later ones.
     await expect.poll(() => replicate.webhooks).toHaveLength(1);
     replicate.fate = done;
     await call(await callbackPath());
@@ -236,7 +238,7 @@ describe("the operator's view of tasks", () => {
     await call(await callbackPath());
     await taskThat(taskId, ({ status }) => status !== "progress");
     const lines = () => gateway.log.slice(before).map((line) => JSON.parse(line) as Json);
-    // The operator is told once the end is durable: whoever polls may see it before.
+    // The operator is notified once the end is durable; a poll may see it before.
     const task = () => lines().find(({ msg }) => msg === "task");
     await expect.poll(task, { interval: 5, timeout: 30_000 }).toBeDefined();
     const told = lines().filter((line) => "balance" in line);

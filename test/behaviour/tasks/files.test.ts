@@ -61,7 +61,7 @@ async function serve(storage: StorageConfig): Promise<Served> {
 const get = (url: string, headers: Record<string, string> = {}, method = "GET") =>
   send(url, { method, headers });
 
-/** What every answer says, so that a browser runs nothing of it. */
+/** Checks the headers by which a browser runs nothing of an answer. */
 function expectHarmless({ headers }: RawReply): void {
   expect(headers).toMatchObject({
     "x-content-type-options": "nosniff",

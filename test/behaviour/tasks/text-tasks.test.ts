@@ -148,7 +148,7 @@ describe("a text task", () => {
       upstreamRequestId: "req_vendor_7f3a",
       cost: { amountNanos: costNanos },
     });
-    // One record and one hold: the generation has none of its own.
+    // One record and one hold: the generation has no separate ones.
     expect(await gateway.calls(requestId, 1)).toHaveLength(1);
     const after = await gateway.money(customer.accountId);
     expect(before.balance - after.balance).toBe(costNanos);

@@ -1,6 +1,6 @@
 /**
- * What models and clients wrote as JSON stays as it is through a running gateway: translated,
- * stored and continued (R-TXT-14).
+ * JSON of models and clients passes through a running gateway unchanged: translated, stored and
+ * continued (R-TXT-14).
  */
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -55,7 +55,7 @@ async function ask(path: string, body?: string): Promise<Buffer> {
   return reply.body;
 }
 
-/** What the vendor got last. */
+/** Returns the last request of the vendor. */
 function sent(): string {
   return gateway.vendor.requests.at(-1)?.body.toString() ?? "";
 }

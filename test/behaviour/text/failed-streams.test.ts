@@ -1,6 +1,6 @@
 /**
- * Vendors that report a failure although their status says success: free, and another route is
- * asked (R-MON-8, R-RTE-2).
+ * Vendors that report a failure with a successful status: free, and another route is tried
+ * (R-MON-8, R-RTE-2).
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { retryDefault } from "../../../src/config/routing.ts";

@@ -155,7 +155,7 @@ const whole: Readonly<Record<Style, string>> = {
   messages: `{"id":"msg_v","type":"message","role":"assistant","content":[{"type":"text","text":"Hello"},{"type":"tool_use","id":"call_1","name":"f","input":${args}}],"stop_reason":"tool_use","usage":${JSON.stringify(usage)}}`,
 };
 
-/** What a client of the style reads in a whole reply. */
+/** A client's reading of a whole reply in each style. */
 const read: Readonly<Record<Style, (text: string) => unknown>> = {
   chat: (text) => {
     const [{ message: said, finish_reason: end }] = JSON.parse(text).choices;

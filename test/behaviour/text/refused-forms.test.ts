@@ -1,6 +1,6 @@
 /**
- * What vendors refuse of other vendors' conversations does not reach them (R-TXT-14): each is as
- * strict as real ones.
+ * Forms that vendors refuse do not reach them (R-TXT-14): each simulation is as strict as the real
+ * vendor.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Customer, type Gateway, startGateway } from "../../support/gateway.ts";

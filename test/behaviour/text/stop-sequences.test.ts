@@ -28,10 +28,10 @@ const callers = {
   },
 } as const;
 
-/** The vendor repeats its piece for ever: it comes with the second one. */
+/** The vendor repeats its piece indefinitely: the sequence completes with the second one. */
 const stop = `:)${endlessPiece}go`;
 
-/** How streams end. */
+/** Ends of streams. */
 const lasts = { chat: "data: [DONE]", messages: 'data: {"type":"message_stop"}' };
 
 interface Told {

@@ -1,6 +1,6 @@
 /**
- * Requests that are too long for every route of their model: what each style is told, and that
- * nothing is charged.
+ * Requests that are too long for every route of their model: the error in each style, free of
+ * charge.
  */
 import Anthropic, { BadRequestError as BadMessagesError } from "@anthropic-ai/sdk";
 import { BadRequestError } from "openai";

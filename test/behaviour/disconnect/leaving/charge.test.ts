@@ -1,7 +1,7 @@
 /**
- * R-MON-11 as a property: whenever a client disconnects, it pays at least the input and at most
- * what was held, and the vendor's bill at the same prices is covered in at least 99 of 100 streams.
- * The clock of vendor and grace is the test's own. `npm run leaving` simulates 10,000 streams;
+ * R-MON-11 as a property: whenever a client disconnects, it pays at least the input and at most the
+ * hold, and the vendor's bill at the same prices is covered in at least 99 of 100 streams. The test
+ * controls the clock of vendor and grace. `npm run leaving` simulates 10,000 streams;
  * `UAS_LEAVING_STREAMS` is their number.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -169,7 +169,7 @@ afterAll(async () => {
   for (const upstream of Object.values(upstreams ?? {})) await upstream.close();
 });
 
-/** What a stream cost, in nano-USD. */
+/** Cost of a stream in nano-USD. */
 interface Outcome {
   readonly chargedNanos: bigint;
   readonly heldNanos: bigint;
@@ -185,7 +185,7 @@ async function simulate(scenario: Scenario): Promise<Outcome> {
   const { style, caller, kind, at, outputTokens, tokensPerPiece, leavesAt } = scenario;
   const prompt = textOf(scenario.promptKind, { at, tokens: scenario.promptTokens });
   const pieces = joined(textOf(kind, { at: 1 - at, tokens: outputTokens }), tokensPerPiece);
-  // Who never reports usage has no hidden tokens that anybody could bill.
+  // A vendor that never reports usage has no hidden tokens to bill.
   const isHiding = scenario.isReasoning && scenario.reporting !== "never";
   const hiddenTokens = isHiding ? scenario.hiddenTokens : 0;
   // Three tokens of each message and of the reply, and one for the role.
@@ -241,7 +241,7 @@ async function readOn(reply: TimedReply, leaveMs: number): Promise<void> {
   expect(readMs).toBe(disconnectGraceMs);
   await reply.advance(leaveMs + disconnectGraceMs);
   if (reply.isOver) return;
-  // What was sent is read before the grace ends.
+  // Sent data is read before the grace ends.
   for (let turn = 0; turn < 6; turn++) await nextTurn();
   vendor?.cancel();
 }

@@ -7,8 +7,8 @@ import type { Behaviour, Exchange } from "../../../support/upstream/exchange.ts"
 import { type Piece, tokensOf } from "./texts.ts";
 
 /**
- * How a vendor reports usage: at the end, never, or at the end of a reply that it breaks off
- * before.
+ * Time at which a vendor reports usage: at the end, never, or at the end of a reply that it breaks
+ * off before.
  */
 export type Reporting = "at the end" | "never" | "broken off";
 
@@ -34,7 +34,7 @@ interface TimedEvent {
   readonly text: number;
 }
 
-/** One reply, told what time it is. */
+/** One reply with a controlled clock. */
 export class TimedReply {
   readonly #events: readonly TimedEvent[];
   readonly #plan: Plan;
@@ -137,9 +137,9 @@ interface Reported {
 interface Form {
   start(inputTokens: number): string;
   text(text: string): string;
-  /** What says that the text is complete. */
+  /** Returns the event that completes the text. */
   stop(usage: Reported | undefined): string;
-  /** What ends the reply. */
+  /** Returns the end of the reply. */
   end(usage: Reported | undefined): string;
 }
 

@@ -37,7 +37,7 @@ function vendor(): PlainVendor {
   return running.vendor;
 }
 
-/** Sends one piece of audio, and the rest when it is told to. */
+/** Sends one piece of audio, and the rest on demand. */
 interface SlowVendor {
   readonly url: string;
   finish: () => void;

@@ -8,7 +8,7 @@ import { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";
 import { priceDefault } from "../../../support/gateway.ts";
 import { useGateway } from "../../harness.ts";
 
-/** What a request may add to the memory in use, in bytes. */
+/** Maximum memory that a request may add, in bytes. */
 const addedMax = 8_000_000;
 
 const pieceBytes = 500_000;
@@ -107,7 +107,7 @@ async function upload(): Promise<{ readonly status: number; readonly most: numbe
   return { status: await answered, most };
 }
 
-/** What one upload adds, at the client and at the vendor. */
+/** Returns the memory that one upload adds, at the client and at the vendor. */
 async function added(): Promise<number> {
   const before = usedBytes();
   vendor.received = vendor.most = 0;

@@ -1,6 +1,4 @@
-/**
- * POST /v1/moderations: passed on as it is, charged by what was read, or free if its price says so.
- */
+/** POST /v1/moderations: passed on unchanged, charged by its input, or free if its price is 0. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";
 import { always, priceDefault } from "../../../support/gateway.ts";

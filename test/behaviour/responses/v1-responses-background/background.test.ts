@@ -47,7 +47,7 @@ describe.each(sdks)("the official SDK %s", (_version, sdk) => {
       usageSource: UsageSource.UPSTREAM,
       stream: false,
     });
-    // One record and one hold: the generation has none of its own.
+    // One record and one hold: the generation has no separate ones.
     expect(await fixture.gateway.calls(requestId, 1)).toHaveLength(1);
     const after = await fixture.settled();
     expect(before.balance - after.balance).toBe(call.cost?.amountNanos);
@@ -190,7 +190,7 @@ describe("a response in the background", () => {
     });
     expect(await reply.json()).toMatchObject({
       ...{ taskId, taskType: "TEXT", status: "completed", modelKey: "chat" },
-      // What it says is in one place, where it can be deleted.
+      // Its text is in one place, where it can be deleted.
       resultContent: null,
     });
   });

@@ -1,7 +1,4 @@
-/**
- * Whose a response in the background is, what is refused, and what becomes of one that is not
- * wanted any more.
- */
+/** Owners of background responses, their refusals, and cancelled or deleted ones. */
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 import { hang } from "../../../support/upstream/behaviour.ts";

@@ -129,7 +129,7 @@ it.each([
     response: { id: idIn(events), status, ...(error && { error }) },
   });
   const { balance } = await fixture.settled();
-  // R-MON-11: the vendor has read the input, whoever cancels.
+  // R-MON-11: the vendor has read the input, whichever side cancels.
   if (isCancelled) expect(balance).toBeLessThan(before.balance);
   else expect(balance).toBe(before.balance);
 });

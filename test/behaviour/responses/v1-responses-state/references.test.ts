@@ -1,6 +1,6 @@
 /**
- * What a request refers to at a vendor that keeps responses under the operator's one key: it
- * belongs to an account, and the vendor is not asked about anybody else's (R-VND-3).
+ * References to objects at a vendor that stores responses under the operator's one key: each
+ * belongs to an account, and the vendor gets no request about another account's (R-VND-3).
  */
 import type OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * What the compliance suite of Open Responses (openresponses.org, August 2026) asks of a server,
- * asked of models whose vendors speak other styles: its requests, and the schema of every reply and
+ * Requirements of the compliance suite of Open Responses (openresponses.org, August 2026), applied
+ * to models whose vendors speak other styles: its requests, and the schema of every reply and
  * event.
  */
 import { describe, expect, it } from "vitest";
@@ -65,7 +65,7 @@ const requests: Readonly<Record<string, Json>> = {
       message("user", "What is my name?"),
     ],
   },
-  // The simulated vendors call a tool if the text says so.
+  // The simulated vendors call a tool if the text requests it.
   "a tool": { input: [message("user", "call get_weather for San Francisco")], tools: [weather] },
 };
 

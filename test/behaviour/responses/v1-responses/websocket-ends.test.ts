@@ -1,6 +1,6 @@
 /**
- * How WebSockets end that nobody closes: with the gateway, with their age, with a peer that is gone
- * or does not read.
+ * Ends of WebSockets without a close: by the gateway, by age, and by a peer that has gone or does
+ * not read.
  */
 import { once } from "node:events";
 import { afterEach, describe, expect, it, vi } from "vitest";

@@ -1,4 +1,4 @@
-/** `GET /v1/responses` as a WebSocket: each message is a call of its own. */
+/** `GET /v1/responses` as a WebSocket: each message is a separate call. */
 import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import OpenAI from "openai";

@@ -914,7 +914,7 @@ export const chatQuirks: readonly Quirk[] = [
     vendors: "Gemini's endpoint",
     source: "Clarifai/clarifai-python#978",
     about: "usage form",
-    // What the total has besides is cached input, if it is exactly that.
+    // The surplus of the total is cached input, if it equals that count.
     suits: ({ tokens: { cached, written, reasoning } }) => cached + written === 0 && reasoning > 0,
     ...usage((report) => ({
       ...report,
@@ -928,7 +928,7 @@ export const chatQuirks: readonly Quirk[] = [
     vendors: "xAI",
     source: "router-for-me/CLIProxyAPI#5733",
     about: "usage form",
-    // What the total has besides is cached input, if it is exactly that.
+    // The surplus of the total is cached input, if it equals that count.
     suits: ({ tokens: { cached, written, reasoning } }) => cached + written === 0 && reasoning > 0,
     ...usage((report) => ({
       ...report,

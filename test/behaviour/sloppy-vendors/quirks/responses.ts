@@ -469,7 +469,7 @@ export const responsesQuirks: readonly Quirk[] = [
     vendors: "xAI, Gemini behind proxies",
     source: "Clarifai/clarifai-python#978",
     about: "usage",
-    // What the total has besides is cached input, if it is exactly that.
+    // The surplus of the total is cached input, if it equals that count.
     suits: ({ tokens: { cached, written, reasoning } }) => cached + written === 0 && reasoning > 0,
     ...ending((response) => {
       const { usage } = response;

@@ -1,6 +1,6 @@
 /**
- * The AI SDK with each of its providers: `generateText` and `streamText`, loops and objects of its
- * own.
+ * The AI SDK with each of its providers: `generateText` and `streamText`, with its own loops and
+ * objects.
  */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -23,7 +23,7 @@ import { localTools, placeSchema, roundsMax } from "./tools.ts";
 
 type Options = NonNullable<Parameters<typeof generateText>[0]["providerOptions"]>;
 
-/** How a provider is told to think, and what it always needs. */
+/** A provider's options for thinking, and its required options. */
 interface Provider {
   readonly model: LanguageModel;
   readonly options: Options;

@@ -1,4 +1,4 @@
-/** What the matrix asks of a real client, whatever its own words for it. */
+/** Common interface of the matrix's real clients. */
 
 /** Where a client is pointed, and what it asks for. */
 export interface Target {
@@ -22,7 +22,7 @@ export interface Ask {
   readonly temperature?: number;
 }
 
-/** What the client understood. */
+/** The client's reading. */
 export interface Answer {
   readonly text: string;
   /** Reasoning that the client shows. */
@@ -65,11 +65,11 @@ export interface ClientRow {
   readonly name: string;
   readonly style: ClientStyle;
   readonly make: MakeClient;
-  /** What the client itself cannot do, and the reason. */
+  /** Features that the client lacks, with the reason. */
   readonly lacks?: Readonly<Partial<Record<Feature, string>>>;
 }
 
-/** What a client may lack. */
+/** A feature that a client may lack. */
 export type Feature =
   | "refusal"
   | "finish"

@@ -15,7 +15,7 @@ export function openaiV6Chat(target: Target): Client {
   return wrap(new OpenAIv6(optionsOf(target)) as unknown as OpenAI, target.model);
 }
 
-/** What both versions and both styles are made with. */
+/** Options of both versions and both styles. */
 export function optionsOf({ origin, key }: Target): {
   apiKey: string;
   baseURL: string;

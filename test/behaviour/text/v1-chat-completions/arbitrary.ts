@@ -1,7 +1,4 @@
-/**
- * Random bodies as text: any spacing, any spelling of numbers and strings, members that nobody
- * knows.
- */
+/** Random bodies as text: any spacing, any spelling of numbers and strings, unknown members. */
 import * as fc from "fast-check";
 
 /** JSON whitespace, mostly none. */
@@ -68,7 +65,7 @@ export const jsonText: fc.Arbitrary<string> = value;
 /** A member as text: name and value. */
 export type MemberText = readonly [name: string, value: string];
 
-/** Members that nobody knows; names may repeat. */
+/** Unknown members; names may repeat. */
 export const unknownMembers: fc.Arbitrary<MemberText[]> = fc.array(fc.tuple(unknownName, value), {
   maxLength: 4,
 });

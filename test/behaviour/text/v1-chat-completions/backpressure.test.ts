@@ -9,8 +9,8 @@ import { ask, useGateway } from "../../harness.ts";
 const fixture = useGateway();
 
 /**
- * What kernels and HTTP libraries on three hops may keep beside the gateway's own buffer,
- * generously.
+ * Generous estimate of the bytes that kernels and HTTP libraries on three hops buffer besides the
+ * gateway.
  */
 const elsewhereBytesMax = 16 * 1024 * 1024;
 

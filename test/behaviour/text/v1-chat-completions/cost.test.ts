@@ -1,4 +1,4 @@
-/** What calls cost, to the nano-USD, against sums made by hand (R-MON-1). */
+/** Costs of calls, to the nano-USD, compared with sums made by hand (R-MON-1). */
 import { afterEach, expect, it, vi } from "vitest";
 import { always, priceDefault } from "../../../support/gateway.ts";
 import { answer } from "../../../support/upstream/behaviour.ts";

@@ -120,7 +120,7 @@ function withModel(model: string | undefined, rest: readonly MemberText[]): Memb
   return model === undefined ? [...rest] : [['"model"', model], ...rest];
 }
 
-/** What the client must get: the public name if the vendor wrote a string. */
+/** Returns the client's bytes: the public name if the vendor wrote a string. */
 function restored(list: readonly MemberText[]): MemberText[] {
   return list.map(([name, text]) =>
     name === '"model"' && text.startsWith('"') ? [name, `"${publicModel}"`] : [name, text],
@@ -174,8 +174,8 @@ function event(newline: string, text: string): string {
 }
 
 /**
- * Chunks have `"usage":null`, without spaces around the commas: which of two goes is nobody's
- * matter.
+ * Chunks have `"usage":null`, without spaces around the commas, because either of two commas may be
+ * removed.
  */
 function chunkEvent(newline: string): fc.Arbitrary<StreamEvent> {
   return fc

@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 /**
- * Failures of the first vendor, each with the number of requests that it gets: it is asked once
+ * Failures of the first vendor, each with the number of requests that it gets: it is tried once
  * more after a single 5xx or reset. The breakers of the cases do not share state.
  */
 const cases: ReadonlyArray<[string, readonly Behaviour[], string]> = [
@@ -146,7 +146,7 @@ it("503 upstream_overloaded over max_in_flight, and the place is given back", as
   expect(reply.status).toBe(503);
   expect(errorOf(reply)).toMatchObject({ code: "upstream_overloaded", type: "api_error" });
   expect(Number(reply.headers["retry-after"])).toBeGreaterThanOrEqual(1);
-  // Who is full is not asked: another vendor is.
+  // A vendor at its limit gets no request: another vendor does.
   const id = newRequestId();
   const other = await fixture.chat({ ...ask, model: "small-first" }, { "x-request-id": id });
   expect(other.status).toBe(200);

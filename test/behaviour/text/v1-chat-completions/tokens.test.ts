@@ -1,5 +1,6 @@
 /**
- * Tokens that nobody reported: counted if the model's tokenizer is public, and only if it decides.
+ * Tokens that no vendor reported: counted if the model's tokenizer is public, and only if the
+ * result matters.
  */
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, it } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * What the vendor's refusals become (R-ERR-3, R-ERR-4): its verdicts on us never reach the
- * customer.
+ * The gateway's errors for vendors' refusals (R-ERR-3, R-ERR-4): refusals of the operator never
+ * reach the customer.
  */
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";

@@ -1,5 +1,5 @@
 /**
- * A stream that fails behind its message_start, which tells of output that never came, is free
+ * A stream that fails after its message_start, which reports output that never arrived, is free
  * (R-MON-8).
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
