@@ -1,8 +1,8 @@
-/** Process: the floor. Node's `http` and undici's `dispatch`, bytes piped through, nothing looked at. */
+/** Process: the baseline. Node's `http` and undici's `dispatch` pass bytes on without reading them. Its arguments are the ports
+ * of vendors; it sends the port of its listener for each. */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Dispatcher, Pool } from "undici";
-import { answerWith } from "./answer.ts";
 
 class Pipe implements Dispatcher.DispatchHandler {
   readonly #response: ServerResponse;
@@ -50,8 +50,8 @@ class Pipe implements Dispatcher.DispatchHandler {
   }
 }
 
-function listen(upstreamPort: number): Promise<number> {
-  const pool = new Pool(`http://127.0.0.1:${upstreamPort}`, { connections: null, pipelining: 1 });
+function listen(vendorPort: number): Promise<number> {
+  const pool = new Pool(`http://127.0.0.1:${vendorPort}`, { connections: null, pipelining: 1 });
   const server = createServer((request, response) => {
     pool.dispatch(
       {
@@ -71,4 +71,5 @@ function listen(upstreamPort: number): Promise<number> {
   });
 }
 
-answerWith({ listen });
+process.once("disconnect", () => process.exit());
+process.send?.(await Promise.all(process.argv.slice(2).map((port) => listen(Number(port)))));

@@ -1,39 +1,36 @@
-/** The database of one bench run: started here, so that it is not bound to the contestants' core. */
+/** The database of a gateway: started by the bench, so that it is not bound to the contestants' core. */
 import { join } from "node:path";
-import { openDatabase } from "../src/db/database.ts";
 import { startEmbedded } from "../src/db/embedded/embedded.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../test/support/test-server.ts";
 
-/** A database that may be filled. */
+/** What must be undone at the end, newest first. */
+export type Cleanup = Array<() => Promise<void> | void>;
+
+/** A database without tables: the gateway migrates it when it starts. */
 export interface BenchDatabase {
   readonly url: string;
   /** What makes the gateway use it. */
   readonly env: Readonly<Record<string, string>>;
-  /** May be called twice. */
-  close(): Promise<void>;
 }
 
 /** Makes one on the server of `DATABASE_URL`, else in an embedded server below `folder`. */
-export async function openBenchDatabase(folder: string): Promise<BenchDatabase> {
-  const database = await openEmptyDatabase(folder);
-  await (await openDatabase(database.url)).close();
-  return database;
+export async function openDatabase(folder: string, cleanup: Cleanup): Promise<BenchDatabase> {
+  const url = await makeDatabase(folder, cleanup);
+  return { url, env: { DATABASE_URL: url } };
 }
 
-/** The same without a table: a gateway migrates it when it starts. */
-export async function openEmptyDatabase(folder: string): Promise<BenchDatabase> {
+async function makeDatabase(folder: string, cleanup: Cleanup): Promise<string> {
   const adminUrl = process.env["DATABASE_URL"];
   if (adminUrl) {
     const name = await createDatabase(adminUrl, "template1");
-    const url = withDatabase(adminUrl, name);
-    return { url, env: { DATABASE_URL: url }, close: () => dropDatabase(adminUrl, name) };
+    cleanup.push(() => dropDatabase(adminUrl, name));
+    return withDatabase(adminUrl, name);
   }
   const log = {
     info: (): void => {},
     warn: (line: string): void => void process.stderr.write(`${line}\n`),
   };
   const embedded = await startEmbedded({ dataDir: join(folder, "database"), log });
-  let stopped: Promise<void> | undefined;
-  const close = (): Promise<void> => (stopped ??= embedded.stop());
-  return { url: embedded.url, env: { DATABASE_URL: embedded.url }, close };
+  cleanup.push(() => embedded.stop());
+  return embedded.url;
 }

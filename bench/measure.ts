@@ -1,23 +1,24 @@
 /** One measurement: a contestant under a load, for a fixed time. */
+import type { ChildProcess } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ProcessFigures } from "./answer.ts";
-import type { Child } from "./child.ts";
-import type { Latency, LoadCount, LoadOptions } from "./load.ts";
-import type { Pauses, WarmUp } from "./options.ts";
-import { descendantUsage, postgresCpuMicros } from "./proc.ts";
-import { scenarioOf } from "./scenario.ts";
+import { nextMessage } from "./child.ts";
+import type { LoadOptions, Reading } from "./load.ts";
+import { runWrk, type WrkResult } from "./native-tools.ts";
+import { postgresCpuMicros, usageOf } from "./proc.ts";
+import type { Scenario, ScenarioName, VendorName } from "./scenario.ts";
 
 /** A process that answers requests: the bare proxy or a gateway. */
 export interface Contestant {
   readonly name: ContestantName;
-  readonly process: Child;
-  readonly port: number;
+  readonly pid: number;
+  /** Where it listens for requests to a vendor. */
+  readonly ports: Readonly<Record<VendorName, number>>;
   /** Empty: it needs none. */
   readonly key: string;
   /** The parent of its PostgreSQL's processes; `undefined`: it has none, or on another machine. */
   readonly postmaster: number | undefined;
-  /** The name that it knows a scenario's model by. */
-  model(scenario: LoadOptions["scenario"]["name"]): string;
+  /** Its name of a scenario's model. */
+  model(scenario: ScenarioName): string;
 }
 
 /** `other` is the gateway of another checkout. */
@@ -27,122 +28,153 @@ export type ContestantName = "bare proxy" | "gateway" | "other";
 export interface Measurement {
   /** Requests or chunks. */
   readonly perSecond: number;
-  /** Microseconds of user and system time of the contestant's processes per request or chunk. */
+  /** User and system time of the contestant's processes per request or chunk. */
   readonly cpuMicros: number;
-  /** The same of its PostgreSQL; NaN where it has none. */
+  /** The same of its PostgreSQL; NaN if it has none. */
   readonly databaseMicros: number;
   /** Context switches of the contestant's processes per request or chunk. */
   readonly switches: number;
-  /** Replies that said "try again", per request that was answered. */
-  readonly refusals: number;
-  readonly latency: Latency;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** The load generators. */
+export interface Loads {
+  /** `load.ts`. */
+  readonly process: ChildProcess;
+  /** A folder for wrk's files. */
+  readonly folder: string;
 }
 
 /** How to measure. */
-export interface MeasureOptions extends Pick<LoadOptions, "scenario" | "rate" | "mayRefuse"> {
+export interface Turn {
+  readonly scenario: Scenario;
+  readonly contestant: Contestant;
+  /** A whole number. */
   readonly seconds: number;
-  readonly pauses: Pauses;
-  /** Whether the contestant has not met this scenario yet. */
-  readonly isFirst: boolean;
+  /** Seconds of load before the measurement, as a whole number. */
+  readonly warmUpSeconds: number;
+  /** Whether the contestant may refuse requests (429, 503): no figure counts then. */
+  readonly mayRefuse: boolean;
 }
 
-/** How long a load may take to open its connections and to get its first reply, in milliseconds. */
-const startTimeoutMs = 60_000;
+/** How long a contestant may finish its work after a measurement. */
+const restMs = 100;
 
-/** How long between two looks at a load, in milliseconds. */
-const pollMs = 20;
+/** How long nothing may be answered. */
+const silenceSeconds = 30;
 
-/** @throws Error where a request failed. */
-export async function measure(
-  load: Child,
-  contestant: Contestant,
-  options: MeasureOptions,
-): Promise<Measurement> {
-  const { scenario, seconds, pauses, isFirst } = options;
-  await begin(load, contestant, options);
-  await sleep(isFirst ? pauses.firstWarmUpMs : pauses.warmUpMs);
-  await until(load, `${contestant.name}, ${scenario.title}`, ({ isRunning }) => isRunning);
-  const began = await read(load, contestant, "measure");
-  await sleep(seconds * 1_000);
-  // At least one unit, however slow the machine is.
-  await until(load, `${contestant.name}, ${scenario.title}`, ({ units }) => units > began.units);
-  const ended = await read(load, contestant, "count");
-  const latency = await load.ask<Latency>("end");
-  await sleep(pauses.restMs);
-  const units = ended.units - began.units;
+/** @throws Error if a request failed */
+export async function measure(loads: Loads, turn: Turn): Promise<Measurement> {
+  const { scenario, contestant, mayRefuse } = turn;
+  const measured = await (scenario.stream === undefined
+    ? measureWrk(loads, turn)
+    : measureLoad(loads, turn));
+  const { refused, units } = measured;
+  if (mayRefuse ? refused === units : refused > 0) {
+    throw new Error(`${contestant.name}, ${scenario.title}: ${refused} requests were refused`);
+  }
+  return measured;
+}
+
+/** Requests at a fixed rate, whatever the replies do. */
+export async function measureOpenLoop(loads: Loads, turn: Turn, rate: number): Promise<Counted> {
+  return await measureLoad(loads, turn, rate);
+}
+
+/** A measurement with the requests that were refused. */
+export interface Counted extends Measurement {
+  readonly refused: number;
+  /** Requests or chunks. */
+  readonly units: number;
+}
+
+/** Sends JSON requests until a contestant has answered so many: V8 compiles its hot code in this time. */
+export async function warmUp(
+  loads: Loads,
+  turn: Omit<Turn, "warmUpSeconds">,
+  requests: number,
+): Promise<void> {
+  for (let answered = 0; answered < requests; ) answered += (await wrk(loads, turn)).requests;
+}
+
+async function measureWrk(loads: Loads, turn: Turn): Promise<Counted> {
+  if (turn.warmUpSeconds > 0) await wrk(loads, { ...turn, seconds: turn.warmUpSeconds });
+  const begun = readUsage(turn.contestant);
+  const { requests, refused, micros, p50Micros, p99Micros } = await wrk(loads, turn);
+  await sleep(restMs);
   return {
-    perSecond: units / ((ended.at - began.at) / 1_000),
-    cpuMicros: (ended.cpuMicros - began.cpuMicros) / units,
-    // Ended backends are counted in ticks of 10 ms, living ones in nanoseconds: a short turn may come out below 0.
-    databaseMicros: Math.max(0, ended.databaseMicros - began.databaseMicros) / units,
-    switches: (ended.switches - began.switches) / units,
-    refusals: (ended.refusals - began.refusals) / units,
-    latency,
+    ...perUnit(begun, readUsage(turn.contestant), requests),
+    perSecond: requests / (micros / 1_000_000),
+    refused,
+    units: requests,
+    p50Ms: p50Micros / 1_000,
+    p99Ms: p99Micros / 1_000,
   };
 }
 
-/** Loads a contestant with JSON requests until it has answered as many, or for as long, as is asked for. */
-export async function warmUp(load: Child, contestant: Contestant, wanted: WarmUp): Promise<void> {
-  await begin(load, contestant, { scenario: scenarioOf("json"), mayRefuse: true });
-  const began = performance.now();
-  await until(load, `${contestant.name}, warm-up`, ({ units }) =>
-    "requests" in wanted
-      ? units >= wanted.requests
-      : performance.now() - began >= wanted.seconds * 1_000,
-  );
-  await load.ask("end");
-}
-
-async function begin(
-  load: Child,
-  contestant: Contestant,
-  { scenario, rate, mayRefuse }: Pick<LoadOptions, "scenario" | "rate" | "mayRefuse">,
-): Promise<void> {
-  const { port, key } = contestant;
+async function wrk({ folder }: Loads, turn: Omit<Turn, "warmUpSeconds">): Promise<WrkResult> {
+  const { scenario, contestant } = turn;
+  const { ports, key } = contestant;
+  const load = { folder, scenario, key, port: ports[scenario.vendor] };
   const model = contestant.model(scenario.name);
-  await load.ask("begin", { scenario, port, key, model, rate, mayRefuse });
-}
-
-/** @throws Error where a request failed, or nothing is answered any more. */
-async function until(
-  load: Child,
-  title: string,
-  isDone: (count: LoadCount) => boolean,
-): Promise<void> {
-  let last = -1;
-  for (let deadline = performance.now() + startTimeoutMs; ; await sleep(pollMs)) {
-    const count = await load.ask<LoadCount>("count");
-    if (count.failure) throw new Error(`${title}: ${count.failure}`);
-    if (isDone(count)) return;
-    if (count.units > last) deadline = performance.now() + startTimeoutMs;
-    last = count.units;
-    if (performance.now() > deadline) throw new Error(`${title}: nothing was answered`);
+  // At least one request, however slow the machine is.
+  for (let { seconds } = turn; ; seconds *= 2) {
+    const result = await runWrk({ ...load, model, seconds });
+    if (result.requests > 0 && result.failed === 0) return result;
+    if (result.failed > 0 || seconds > silenceSeconds) {
+      throw new Error(`${contestant.name}, ${scenario.title}: ${JSON.stringify(result)}`);
+    }
   }
 }
 
-interface Reading extends LoadCount {
-  readonly at: number;
+async function measureLoad(loads: Loads, turn: Turn, rate?: number): Promise<Counted> {
+  const { scenario, contestant, seconds, warmUpSeconds } = turn;
+  const { ports, key } = contestant;
+  const options: LoadOptions = {
+    scenario,
+    key,
+    port: ports[scenario.vendor],
+    model: contestant.model(scenario.name),
+    warmUpMs: warmUpSeconds * 1_000,
+    measuredMs: seconds * 1_000,
+    ...(rate !== undefined && { rate }),
+  };
+  loads.process.send(options);
+  const from = await nextMessage<Reading>(loads.process);
+  const begun = readUsage(contestant);
+  const to = await nextMessage<Reading>(loads.process);
+  const ended = readUsage(contestant);
+  const failure = from.failure || to.failure;
+  if (failure !== "") throw new Error(`${contestant.name}, ${scenario.title}: ${failure}`);
+  await sleep(restMs);
+  const units = to.units - from.units;
+  const { p50Ms, p99Ms } = to;
+  const perSecond = units / ((ended.atMs - begun.atMs) / 1_000);
+  return { ...perUnit(begun, ended, units), perSecond, units, refused: to.refused, p50Ms, p99Ms };
+}
+
+interface Usage {
+  readonly atMs: number;
   readonly cpuMicros: number;
   readonly switches: number;
   readonly databaseMicros: number;
 }
 
-async function read(
-  load: Child,
-  { process, postmaster }: Contestant,
-  ask: string,
-): Promise<Reading> {
-  const [count, own] = await Promise.all([
-    load.ask<LoadCount>(ask),
-    process.ask<ProcessFigures>("figures"),
-  ]);
-  const at = performance.now();
-  const workers = descendantUsage(process.pid);
+function readUsage({ pid, postmaster }: Contestant): Usage {
+  const databaseMicros = postmaster === undefined ? Number.NaN : postgresCpuMicros(postmaster);
+  return { ...usageOf(pid), databaseMicros, atMs: performance.now() };
+}
+
+function perUnit(
+  from: Usage,
+  to: Usage,
+  units: number,
+): Pick<Measurement, "cpuMicros" | "databaseMicros" | "switches"> {
   return {
-    ...count,
-    at,
-    cpuMicros: own.cpuMicros + workers.cpuMicros,
-    switches: own.switches + workers.switches,
-    databaseMicros: postmaster === undefined ? Number.NaN : postgresCpuMicros(postmaster),
+    cpuMicros: (to.cpuMicros - from.cpuMicros) / units,
+    // Ended backends are counted in ticks of 10 ms, living ones in nanoseconds: a short turn may be below 0.
+    databaseMicros: Math.max(0, to.databaseMicros - from.databaseMicros) / units,
+    switches: (to.switches - from.switches) / units,
   };
 }

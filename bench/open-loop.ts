@@ -1,93 +1,71 @@
 /**
- * Latency with many connections. The closed loop says how much a contestant can do; the open loop then asks for 60 % of
- * that at fixed times. Latency counts from when a request was due, so a slow reply cannot delay those behind it unseen.
+ * Latency with many connections. The closed loop measures how much a contestant can do; the open loop then sends 60 % of
+ * that at fixed times. Latency counts from the time at which a request was due, so a slow reply cannot hide the delay of others.
  */
-import { type ContestantName, measure, type Measurement } from "./measure.ts";
-import { print } from "./report.ts";
+import { type ContestantName, measure, measureOpenLoop, type Measurement } from "./measure.ts";
+import { print, row } from "./report.ts";
 import type { RoundsOptions } from "./rounds.ts";
 import { scenarioOf } from "./scenario.ts";
-import { median, medianOf } from "./statistics.ts";
+import { median } from "./statistics.ts";
 
-/** How many connections are open, one run each. */
-const connectionCounts = [512, 2_000] as const;
+const connections = 512;
 
-/** The rate of the open loop, as a share of what the closed loop reached just before. */
+/** The rate of the open loop, as a share of the closed loop's just before. */
 const rateShare = 0.6;
 
-/** Below this share of the rate the machine had less to give than in the closed loop: latencies are of a growing queue. */
+/** Below this share of its rate the contestant has fallen behind: latencies are of a growing queue. */
 const keptShare = 0.95;
 
 interface Turn {
   readonly closed: Measurement;
   readonly open: Measurement;
-  readonly rate: number;
+  readonly refused: number;
+  readonly isBehind: boolean;
 }
 
-/** Measures and prints it. Returns the gateway's p99 as a multiple of its p50 with the fewest connections. */
+/** Measures and prints it. Returns the gateway's p99 as a multiple of its p50. */
 export async function benchOpenLoop(run: Omit<RoundsOptions, "scenario">): Promise<number> {
-  const results: number[] = [];
-  for (const connections of connectionCounts)
-    results.push(await benchConnections(run, connections));
-  return results[0] ?? Number.NaN;
-}
-
-async function benchConnections(
-  { contestants, load, options }: Omit<RoundsOptions, "scenario">,
-  connections: number,
-): Promise<number> {
-  const { seconds, pauses, rounds } = options;
-  const count = connections.toLocaleString("en");
-  const scenario = {
-    ...scenarioOf("json"),
-    connections,
-    title: `JSON request of 2 KB, ${count} connections`,
-  };
+  const { contestants, loads, options } = run;
+  const { seconds, rounds } = options;
+  const scenario = { ...scenarioOf("json"), connections };
   const turns = new Map<ContestantName, Turn[]>();
   for (let round = 0; round < rounds; round++) {
     for (const contestant of contestants) {
-      const common = { scenario, seconds, pauses, isFirst: round === 0, mayRefuse: true };
-      const closed = await measure(load, contestant, common);
+      const turn = { scenario, contestant, seconds, mayRefuse: true, warmUpSeconds: 1 };
+      const closed = await measure(loads, turn);
       const rate = closed.perSecond * rateShare;
-      const open = await measure(load, contestant, { ...common, isFirst: false, rate });
-      const turn = { closed, open, rate };
-      turns.set(contestant.name, [...(turns.get(contestant.name) ?? []), turn]);
+      const open = await measureOpenLoop(loads, turn, rate);
+      const isBehind = open.perSecond < rate * keptShare;
+      const result = { closed, open, refused: open.refused, isBehind };
+      turns.set(contestant.name, [...(turns.get(contestant.name) ?? []), result]);
     }
   }
-  print(scenario.title);
+  print(`JSON request of 2 KB, ${connections} connections`);
   const columns = ["closed: /s", "p50 ms", "p99 ms", "open: /s", "p50 ms", "p99 ms", "p99/p50"];
-  print(`  ${row(["", ...columns])}`);
-  for (const [name, each] of turns) print(`  ${row([name, ...figures(each)])}`);
+  print(`  ${row(["", ...columns], 12)}`);
+  for (const [name, each] of turns) print(`  ${row([name, ...figures(each)], 12)}`);
   for (const [name, each] of turns) {
-    const late = each.filter(({ open, rate }) => open.perSecond < rate * keptShare).length;
-    const refused = each.flatMap(({ closed, open }) => [closed.refusals, open.refusals]);
-    const mostRefused = (100 * Math.max(...refused)).toFixed(1);
-    if (mostRefused !== "0.0")
-      print(`  ${name}: told up to ${mostRefused} % to try again (429, 503)`);
-    if (late > 0) print(`  ${name}: fell behind its rate in ${late} of ${each.length} turns`);
+    const refused = each.reduce((sum, turn) => sum + turn.refused, 0);
+    const behind = each.filter(({ isBehind }) => isBehind).length;
+    if (refused > 0) print(`  ${name}: refused ${refused} requests (429, 503)`);
+    if (behind > 0) print(`  ${name}: fell behind its rate in ${behind} of ${each.length} turns`);
   }
   print();
   return tailOf(turns.get("gateway") ?? []);
 }
 
 function figures(turns: readonly Turn[]): string[] {
-  const closed = medianOf(turns.map((turn) => turn.closed));
-  const open = medianOf(turns.map((turn) => turn.open));
-  return [
-    Math.round(closed.perSecond).toLocaleString("en"),
-    closed.latency.p50.toFixed(1),
-    closed.latency.p99.toFixed(1),
-    Math.round(open.perSecond).toLocaleString("en"),
-    open.latency.p50.toFixed(1),
-    open.latency.p99.toFixed(1),
-    `${tailOf(turns).toFixed(1)}×`,
-  ];
+  const middle = (kind: "closed" | "open", figure: keyof Measurement): number =>
+    median(turns.map((turn) => turn[kind][figure]));
+  const cells = (["closed", "open"] as const).flatMap((kind) => [
+    Math.round(middle(kind, "perSecond")).toLocaleString("en"),
+    middle(kind, "p50Ms").toFixed(1),
+    middle(kind, "p99Ms").toFixed(1),
+  ]);
+  return [...cells, `${tailOf(turns).toFixed(1)}×`];
 }
 
 /** The median over the turns of p99 as a multiple of p50. */
 function tailOf(turns: readonly Turn[]): number {
-  return median(turns.map(({ open: { latency } }) => latency.p99 / latency.p50));
-}
-
-function row([name = "", ...columns]: readonly string[]): string {
-  return name.padEnd(12) + columns.map((column) => column.padStart(12)).join("");
+  return median(turns.map(({ open }) => open.p99Ms / open.p50Ms));
 }

@@ -1,4 +1,4 @@
-/** CPU time and context switches that Linux counts for processes outside the one that is asked; zero elsewhere. */
+/** CPU time and context switches of other processes, from Linux's `/proc`. */
 import { readdirSync, readFileSync } from "node:fs";
 import { Client } from "pg";
 
@@ -26,17 +26,17 @@ export function descendants(pid: number): number[] {
   return found;
 }
 
-/** Sums up all descendants of a process: workers, which `process.cpuUsage()` of their supervisor leaves out. */
-export function descendantUsage(pid: number): ProcessUsage {
+/** Sums up a process and its descendants, such as workers. Threads that have ended are not included. */
+export function usageOf(pid: number): ProcessUsage {
   const sum = { cpuMicros: 0, switches: 0 };
-  for (const { cpuMicros, switches } of descendants(pid).map(threadUsage)) {
+  for (const { cpuMicros, switches } of [pid, ...descendants(pid)].map(threadUsage)) {
     sum.cpuMicros += cpuMicros;
     sum.switches += switches;
   }
   return sum;
 }
 
-/** Finds the parent of all processes of a PostgreSQL server. Resolves with `undefined` where it runs on another machine. */
+/** Finds the parent of all processes of a PostgreSQL server. Resolves with `undefined` if it runs on another machine. */
 export async function findPostmaster(url: string): Promise<number | undefined> {
   const client = new Client({ connectionString: url });
   await client.connect();
@@ -54,13 +54,13 @@ export function postgresCpuMicros(postmaster: number): number {
   const endedMicros = (): number => statOf(postmaster)?.childMicros ?? 0;
   for (;;) {
     const before = endedMicros();
-    const living = threadUsage(postmaster).cpuMicros + descendantUsage(postmaster).cpuMicros;
+    const living = usageOf(postmaster).cpuMicros;
     // A backend that ends between both readings would be in neither sum.
     if (endedMicros() === before) return before + living;
   }
 }
 
-/** `schedstat` counts nanoseconds where `stat` has ticks of 10 ms: too coarse for 40 backends in two seconds. */
+/** `schedstat` counts nanoseconds. `stat` has ticks of 10 ms: too coarse for 40 backends in two seconds. */
 function threadUsage(pid: number): ProcessUsage {
   const sum = { cpuMicros: 0, switches: 0 };
   for (const thread of list(`/proc/${pid}/task`)) {

@@ -1,21 +1,23 @@
-/** A scenario in rounds: the contestants take turns, so that whatever else the machine does meets all of them. */
-import type { Child } from "./child.ts";
-import { type Contestant, type ContestantName, measure, type Measurement } from "./measure.ts";
+/** A scenario in rounds: the contestants take turns, so that other work on the machine affects all of them. */
+import {
+  type Contestant,
+  type ContestantName,
+  type Loads,
+  measure,
+  type Measurement,
+} from "./measure.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Scenario } from "./scenario.ts";
-import { type Ratio, ratioOf } from "./statistics.ts";
+import { median, type Ratio, ratioOf } from "./statistics.ts";
 
 /** The measurements of each contestant, round by round. */
 export class Rounds {
   readonly scenario: Scenario;
-  readonly #results = new Map<ContestantName, Measurement[]>();
+  readonly #results: ReadonlyMap<ContestantName, readonly Measurement[]>;
 
-  constructor(scenario: Scenario) {
+  constructor(scenario: Scenario, results: ReadonlyMap<ContestantName, readonly Measurement[]>) {
     this.scenario = scenario;
-  }
-
-  add(name: ContestantName, measurement: Measurement): void {
-    this.#results.set(name, [...this.of(name), measurement]);
+    this.#results = results;
   }
 
   /** In the order of their first turns. */
@@ -23,23 +25,18 @@ export class Rounds {
     return [...this.#results.keys()];
   }
 
-  of(name: ContestantName): readonly Measurement[] {
-    return this.#results.get(name) ?? [];
+  /** The median of a figure. */
+  median(name: ContestantName, figure: keyof Measurement): number {
+    return median(this.#figures(name, figure));
   }
 
-  /** CPU per unit of one contestant as a multiple of another's. */
-  cpuRatio(dividend: ContestantName, divisor: ContestantName): Ratio {
-    return ratioOf(this.#cpu(dividend), this.#cpu(divisor));
+  /** A figure of one contestant as a multiple of another's CPU. */
+  ratio(name: ContestantName, figure: keyof Measurement, divisor: ContestantName): Ratio {
+    return ratioOf(this.#figures(name, figure), this.#figures(divisor, "cpuMicros"));
   }
 
-  /** CPU per unit of a contestant's PostgreSQL as a multiple of the bare proxy's. */
-  databaseRatio(name: ContestantName): Ratio {
-    const micros = this.of(name).map(({ databaseMicros }) => databaseMicros);
-    return ratioOf(micros, this.#cpu("bare proxy"));
-  }
-
-  #cpu(name: ContestantName): readonly number[] {
-    return this.of(name).map(({ cpuMicros }) => cpuMicros);
+  #figures(name: ContestantName, figure: keyof Measurement): readonly number[] {
+    return (this.#results.get(name) ?? []).map((measurement) => measurement[figure]);
   }
 }
 
@@ -47,25 +44,24 @@ export class Rounds {
 export interface RoundsOptions {
   readonly scenario: Scenario;
   readonly contestants: readonly Contestant[];
-  readonly load: Child;
+  readonly loads: Loads;
   readonly options: BenchOptions;
 }
 
-/** Measures a scenario. The bare proxy begins each round, the gateways then take turns at being first. */
+/** Measures a scenario. The bare proxy begins each round, then the gateways take turns at being first. */
 export async function runRounds(run: RoundsOptions): Promise<Rounds> {
-  const { scenario, contestants, load, options } = run;
-  const rounds = new Rounds(scenario);
+  const { scenario, contestants, loads, options } = run;
+  const { seconds, mayRefuse, firstWarmUpSeconds, warmUpSeconds } = options;
+  const results = new Map<ContestantName, Measurement[]>();
   const [bare, ...gateways] = contestants;
   for (let round = 0; round < options.rounds; round++) {
-    const turns = [bare, ...(round % 2 === 0 ? gateways : gateways.toReversed())];
-    for (const contestant of turns) {
+    for (const contestant of [bare, ...(round % 2 === 0 ? gateways : gateways.toReversed())]) {
       if (contestant === undefined) continue;
-      const { pauses, mayRefuse, isWhole } = options;
-      const seconds = (isWhole ? scenario.seconds : undefined) ?? options.seconds;
-      const measured = { scenario, seconds, pauses, mayRefuse, isFirst: round === 0 };
-      const result = await measure(load, contestant, measured);
-      rounds.add(contestant.name, result);
+      const warmed = round === 0 ? firstWarmUpSeconds : warmUpSeconds;
+      const turn = { scenario, contestant, seconds, mayRefuse, warmUpSeconds: warmed };
+      const result = await measure(loads, turn);
+      results.set(contestant.name, [...(results.get(contestant.name) ?? []), result]);
     }
   }
-  return rounds;
+  return new Rounds(scenario, results);
 }

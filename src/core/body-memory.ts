@@ -1,7 +1,7 @@
 /**
  * Memory of large bodies, freed as soon as it is no longer used. V8 would free it with its next
  * full collection, and each new body would get new pages from the system: a request of 1 MB then
- * takes 2.5 times the CPU (docs/performance.md).
+ * takes 2.5 times the CPU (docs/adr/0002-memory-of-bodies.md).
  *
  * Freed memory is an `ArrayBuffer` of length 0, so a late reader finds no bytes. Therefore every
  * reader of a body after the end of its call must be counted by {@link useMemory}. If the count

@@ -8,7 +8,7 @@
  * considers neither a receiver's health nor the account. With 4 for each, receivers that hang used
  * all slots; with 1, forty events for one receiver took 5.5 s. Its retries are fixed or
  * exponential; here they are a list with `retry-after`, and an open breaker would use up its
- * retries. All figures: docs/performance.md.
+ * retries. All figures: docs/adr/0003-rows-instead-of-pg-boss.md.
  */
 import type { Pool } from "pg";
 import {

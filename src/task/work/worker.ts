@@ -8,7 +8,7 @@
  * A job has one limit, a task two: its account's and its vendor's. It could schedule the next poll,
  * with hardly more CPU. But the row would still need its lease and fence, since a duplicate job
  * must do no harm. One statement less would be one table more that can disagree with it. All
- * figures: docs/performance.md. Webhooks are sent in the same way.
+ * figures: docs/adr/0003-rows-instead-of-pg-boss.md. Webhooks are sent in the same way.
  */
 import type { Pool } from "pg";
 import {

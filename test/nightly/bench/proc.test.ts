@@ -4,12 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import {
-  descendants,
-  descendantUsage,
-  findPostmaster,
-  postgresCpuMicros,
-} from "../../../bench/proc.ts";
+import { descendants, findPostmaster, postgresCpuMicros, usageOf } from "../../../bench/proc.ts";
 import { startEmbedded } from "../../../src/db/embedded/embedded.ts";
 
 describe.runIf(process.platform === "linux")("figures from /proc", () => {
@@ -17,11 +12,11 @@ describe.runIf(process.platform === "linux")("figures from /proc", () => {
     // 50 ms of CPU, then it waits to be ended.
     const script =
       "const end = process.cpuUsage().user + 50_000; while (process.cpuUsage().user < end); console.log(); process.stdin.resume();";
-    const before = descendantUsage(process.pid);
+    const before = usageOf(process.pid);
     const child = spawn(process.execPath, ["-e", script], { stdio: ["pipe", "pipe", "inherit"] });
     const ended = once(child, "close");
     await once(child.stdout, "data");
-    const after = descendantUsage(process.pid);
+    const after = usageOf(process.pid);
     expect(descendants(process.pid)).toContain(child.pid);
     expect(after.cpuMicros - before.cpuMicros).toBeGreaterThanOrEqual(50_000);
     expect(after.switches).toBeGreaterThan(before.switches);

@@ -1,7 +1,4 @@
-/**
- * Questions to a call log that is not small; `npm run bench -- --only log` asks one of five million
- * rows.
- */
+/** Questions to a call log that is not small. */
 import { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
