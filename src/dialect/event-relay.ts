@@ -7,6 +7,7 @@ import { emptyBuffer } from "../core/bytes.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../core/errors.ts";
 import type { RelayOptions, ReplyUnits, StreamRelay } from "./dialect.ts";
+import { HeldInputs } from "./held-inputs.ts";
 import { ToolCallCount } from "./tools/tool-calls.ts";
 import {
   type EventPlace,
@@ -29,6 +30,8 @@ export abstract class EventRelay implements StreamRelay {
   unread: Buffer | undefined;
   /** Counts the tools that usage does not report. */
   protected readonly tools = new ToolCallCount();
+  /** The inputs of its calls. */
+  protected readonly inputs = new HeldInputs();
 
   readonly #splitter = new EventSplitter(eventBytesMax);
   readonly #splicer = new Splicer();
@@ -57,9 +60,19 @@ export abstract class EventRelay implements StreamRelay {
   /** Reads the JSON of one event, from `start` to `end`. */
   protected abstract onData(bytes: Buffer, start: number, end: number): void;
 
-  abstract errorEvent(error: GatewayError): Buffer;
+  /** The style's event for a failure. */
+  protected abstract failureEvent(error: GatewayError): Buffer;
 
-  abstract stop(usage: Usage | undefined): Buffer;
+  /** The events that end the reply as at its token limit. */
+  protected abstract stopEvents(usage: Usage | undefined): Buffer;
+
+  errorEvent(error: GatewayError): Buffer {
+    return Buffer.concat([this.inputs.release(), this.failureEvent(error)]);
+  }
+
+  stop(usage: Usage | undefined): Buffer {
+    return Buffer.concat([this.inputs.release(), this.stopEvents(usage)]);
+  }
 
   get unfinished(): UnfinishedEvent {
     return this.#splitter;
@@ -75,7 +88,8 @@ export abstract class EventRelay implements StreamRelay {
     let at = 0;
     this.unread = undefined;
     while (at < source.length) {
-      at = this.#passAlike(source, at, textBytesMax - this.textBytes);
+      // Nothing overtakes an event that waits.
+      if (!this.inputs.isActive) at = this.#passAlike(source, at, textBytesMax - this.textBytes);
       const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
       if (place.end - at > textBytesMax - this.textBytes) {
@@ -84,11 +98,14 @@ export abstract class EventRelay implements StreamRelay {
       }
       this.#place = place;
       const { textBytes, usage } = this;
+      const before = this.#splicer.size;
+      this.inputs.beginEvent();
       if (place.dataLines === 1) this.onData(source, place.dataStart, place.dataEnd);
       else if (place.dataLines > 1) this.#onSplitData(source, place);
       if (this.textBytes > textBytes) this.textPieces += 1;
       if (this.usage !== usage) this.#countedTextBytes = this.textBytes;
       at = place.end;
+      if (this.inputs.isActive) this.#hold(source, place, before);
     }
     this.#source = emptyBuffer;
     const passed = this.#splicer.apply(source, at);
@@ -98,7 +115,19 @@ export abstract class EventRelay implements StreamRelay {
 
   end(): Buffer {
     const missing = missingEnd(this.#splitter.rest);
-    return missing === undefined ? emptyBuffer : this.push([missing]);
+    const last = missing === undefined ? emptyBuffer : this.push([missing]);
+    return Buffer.concat([last, this.inputs.release()]);
+  }
+
+  /**
+   * Relays an event that waits, or that decides about those that do. @param before number of edits
+   * before it
+   */
+  #hold(source: Buffer, place: EventPlace, before: number): void {
+    if (this.failed || this.done) this.inputs.endAll();
+    const event = this.#splicer.preview(before, source, place);
+    this.#splicer.clear(before);
+    this.#splicer.replace(place.start, place.end, this.inputs.pass(event));
   }
 
   /** Returns the name on the event's `event` line; empty if it has none. */

@@ -86,7 +86,8 @@ export class StreamedInput {
   }
 }
 
-function isPlaceholder(input: string): boolean {
+/** Whether a text may only stand in front of the real input. */
+export function isPlaceholder(input: string): boolean {
   return placeholder.test(input);
 }
 

@@ -27,6 +27,7 @@ import {
   type UnfinishedEvent,
 } from "../../wire/sse/event-stream.ts";
 import { grownUsage } from "../features/usage.ts";
+import { HeldInputs, type InputPiece, withoutPieces } from "../held-inputs.ts";
 import {
   emptyStream,
   errorFacts,
@@ -86,7 +87,8 @@ export class ChatStreamRelay implements StreamRelay {
   /** Number of unfinished choices. */
   #openChoices: number;
   readonly #choices: RelayedChoices;
-  readonly #inputs = new RepeatedInputs();
+  readonly #held = new HeldInputs();
+  readonly #inputs = new RepeatedInputs(this.#held);
   /** Whether the event has a piece of a call's input. */
   #hasInput = false;
   /** The text that had come with {@link usage}. */
@@ -118,7 +120,8 @@ export class ChatStreamRelay implements StreamRelay {
     this.unread = undefined;
     if (this.failed || this.done) return emptyBuffer;
     const source = this.#splitter.begin(pieces);
-    const run = this.#matching(source, 0, textBytesMax);
+    // Nothing overtakes an event that waits.
+    const run = this.#held.isActive ? undefined : this.#matching(source, 0, textBytesMax);
     // Most reads are nothing but such events.
     if (run !== undefined && run.end === source.length) {
       const { out = source } = run;
@@ -133,8 +136,13 @@ export class ChatStreamRelay implements StreamRelay {
         this.unread = this.#splitter.leave(at);
         break;
       }
+      const before = this.#splicer.size;
       this.#onEvent(source, place);
-      at = this.#replaceRun(this.#matching(source, place.end, textBytesMax), place.end);
+      at = place.end;
+      if (this.#held.isActive) this.#hold(source, place, before);
+      if (!this.#held.isActive) {
+        at = this.#replaceRun(this.#matching(source, at, textBytesMax), at);
+      }
     } while (!this.failed && !this.done);
     const passed = this.#splicer.apply(source, at);
     // Bytes after the terminal event are dropped.
@@ -144,15 +152,27 @@ export class ChatStreamRelay implements StreamRelay {
 
   end(): Buffer {
     const missing = this.failed || this.done ? undefined : missingEnd(this.#splitter.rest);
-    return missing === undefined ? emptyBuffer : this.push([missing]);
+    const last = missing === undefined ? emptyBuffer : this.push([missing]);
+    return Buffer.concat([last, this.#held.release()]);
   }
 
   errorEvent(error: GatewayError): Buffer {
-    return Buffer.from(`data: ${JSON.stringify(errorBody(error))}\n\n`);
+    return Buffer.concat([this.#held.release(), asErrorEvent(error)]);
   }
 
   stop(usage: Usage | undefined): Buffer {
-    return Buffer.from(this.#choices.stop(usage));
+    return Buffer.concat([this.#held.release(), Buffer.from(this.#choices.stop(usage))]);
+  }
+
+  /**
+   * Relays an event that waits, or that decides about those that do. @param before number of edits
+   * before it
+   */
+  #hold(source: Buffer, place: EventPlace, before: number): void {
+    if (this.failed || this.done) this.#held.endAll();
+    const event = this.#splicer.preview(before, source, place);
+    this.#splicer.clear(before);
+    this.#splicer.replace(place.start, place.end, this.#held.pass(event));
   }
 
   /** Passes over events that differ from an earlier one in their text only. */
@@ -172,6 +192,7 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   #onEvent(source: Buffer, place: EventPlace): void {
+    this.#held.beginEvent();
     if (place.dataLines === 0) return;
     if (place.dataLines > 1) return this.#onSplitData(source, place);
     const { dataStart, dataEnd } = place;
@@ -180,9 +201,12 @@ export class ChatStreamRelay implements StreamRelay {
       return;
     }
     this.#hasInput = source.subarray(dataStart, dataEnd).includes('"arguments"');
-    if (this.#hasInput) {
-      const json = this.#inputs.withoutRepeated(source.toString("utf8", dataStart, dataEnd));
-      if (json !== undefined) {
+    if (this.#hasInput || this.#held.isActive) {
+      const sent = source.toString("utf8", dataStart, dataEnd);
+      this.#inputs.read(sent);
+      const { pieces } = this.#held;
+      if (pieces.some(isRepeated)) {
+        const json = withoutPieces(sent, pieces, isRepeated);
         return this.#onRewritten(json, place, (event, inner) => this.#relayChunk(event, inner));
       }
     }
@@ -212,7 +236,7 @@ export class ChatStreamRelay implements StreamRelay {
     if (this.#choices.hasBegun) this.finished = this.done = true;
     else {
       this.failed = true;
-      this.#splicer.replace(start, end, this.errorEvent(emptyStream()));
+      this.#splicer.replace(start, end, asErrorEvent(emptyStream()));
     }
   }
 
@@ -235,7 +259,7 @@ export class ChatStreamRelay implements StreamRelay {
     if (edited === undefined) {
       this.textBytes -= this.#scan.textBytes;
       const failure = isOperatorFault(facts) ? outOfService() : toStreamError(facts);
-      return this.#splicer.replace(start, end, this.errorEvent(failure));
+      return this.#splicer.replace(start, end, asErrorEvent(failure));
     }
     const scan = new ChunkScan();
     scan.scan(edited, 0, edited.length);
@@ -335,6 +359,14 @@ export class ChatStreamRelay implements StreamRelay {
     const edited = this.#splicer.take(outer, event);
     this.#splicer.replace(place.start, place.end, edited);
   }
+}
+
+function isRepeated(piece: InputPiece): boolean {
+  return piece.isRepeated;
+}
+
+function asErrorEvent(error: GatewayError): Buffer {
+  return Buffer.from(`data: ${JSON.stringify(errorBody(error))}\n\n`);
 }
 
 interface ModelEdit {

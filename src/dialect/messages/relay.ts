@@ -4,7 +4,7 @@ import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { EventRelay, restoreReplyModel } from "../event-relay.ts";
 import { isRecord, type JsonRecord, parseRecord } from "../../wire/json/value.ts";
 import { ObjectScan, openBrace } from "../../wire/json/scan.ts";
-import { StreamedInput } from "../streamed-input.ts";
+import type { RelayedInput } from "../held-inputs.ts";
 import { ToolCallCount, toolOfBlock } from "../tools/tool-calls.ts";
 import {
   errorFacts,
@@ -50,13 +50,10 @@ export class MessagesStreamRelay extends EventRelay {
   readonly #usage = new StreamUsage();
   /** Numbers of open blocks. */
   readonly #open = new Set<number>();
-  /**
-   * The inputs of calls by the number of their block, which some vendors send again behind their
-   * pieces.
-   */
-  readonly #inputs = new Map<number, StreamedInput>();
+  /** The inputs of calls by the number of their block. */
+  readonly #calls = new Map<number, RelayedInput>();
 
-  errorEvent(error: GatewayError): Buffer {
+  protected failureEvent(error: GatewayError): Buffer {
     return Buffer.from(`event: error\ndata: ${JSON.stringify(messagesErrorBody(error, ""))}\n\n`);
   }
 
@@ -64,7 +61,7 @@ export class MessagesStreamRelay extends EventRelay {
    * Open blocks are closed as they are, a thinking block without its signature, an input in its
    * middle.
    */
-  stop(usage: Usage | undefined): Buffer {
+  protected stopEvents(usage: Usage | undefined): Buffer {
     const ends = [...this.#open].map((index) => frame("content_block_stop", { index }));
     const delta = writeEnding(lengthEnding, { hasToolCall: false, refusal: undefined });
     const usageJson = usage === undefined ? estimatedUsage(1) : writeUsage(usage);
@@ -83,6 +80,7 @@ export class MessagesStreamRelay extends EventRelay {
       if (name === "partial_json" && this.#isRepeated(event.count("index"), delta)) {
         return this.hideEvent();
       }
+      if (name !== "partial_json") this.inputs.endAll();
       this.textBytes += delta.stringBytes(name);
       const text = delta.find(name);
       // Inputs are followed piece by piece.
@@ -95,7 +93,7 @@ export class MessagesStreamRelay extends EventRelay {
         return this.#onStart(bytes, this.#member(bytes, "message"));
       case "content_block_start": {
         this.#open.add(event.count("index"));
-        this.#inputs.delete(event.count("index"));
+        this.#endCall(event.count("index"));
         const block = this.#member(bytes, "content_block");
         this.textBytes += blockTextBytes(block);
         countTool(this.tools, block);
@@ -103,6 +101,7 @@ export class MessagesStreamRelay extends EventRelay {
       }
       case "content_block_stop":
         this.#open.delete(event.count("index"));
+        this.#endCall(event.count("index"));
         return;
       case "message_delta":
         return this.#onMessageDelta(this.#member(bytes, "delta"));
@@ -126,11 +125,11 @@ export class MessagesStreamRelay extends EventRelay {
     const error = event.value("error");
     const facts = errorFacts(error ?? parseRecord(bytes.toString("utf8", start, end)));
     const code = streamErrorCode(facts);
-    if (isOperatorFault(facts)) return this.replaceEvent(this.errorEvent(outOfService()));
+    if (isOperatorFault(facts)) return this.replaceEvent(this.failureEvent(outOfService()));
     const json = bytes.subarray(start, end);
     const isOwn = event.is("type", "error") && isRecord(error) && facts.message !== "";
     const edited = isOwn ? withErrorWords(json, ["error"], { type: errorType(code) }) : undefined;
-    if (edited === undefined) this.replaceEvent(this.errorEvent(toStreamError(facts)));
+    if (edited === undefined) this.replaceEvent(this.failureEvent(toStreamError(facts)));
     else if (edited !== json) this.replaceData(start, end, edited);
   }
 
@@ -142,7 +141,10 @@ export class MessagesStreamRelay extends EventRelay {
   }
 
   #onMessageDelta(delta: ObjectScan): void {
-    if (delta.stringBytes("stop_reason") > 0) this.finished = true;
+    if (delta.stringBytes("stop_reason") > 0) {
+      this.finished = true;
+      this.inputs.endAll();
+    }
     this.#usage.add(this.#event.value("usage"));
     this.usage = this.#usage.usage;
   }
@@ -152,12 +154,16 @@ export class MessagesStreamRelay extends EventRelay {
    * clients would join both
    */
   #isRepeated(index: number, delta: ObjectScan): boolean {
-    const piece = String(delta.value("partial_json"));
-    let input = this.#inputs.get(index);
-    if (input === undefined) this.#inputs.set(index, (input = new StreamedInput()));
-    if (input.isRepeatedBy(piece)) return true;
-    input.add(piece);
-    return false;
+    let call = this.#calls.get(index);
+    if (call === undefined) this.#calls.set(index, (call = this.inputs.begin()));
+    return this.inputs.read(call, String(delta.value("partial_json"))).isRepeated;
+  }
+
+  #endCall(index: number): void {
+    const call = this.#calls.get(index);
+    if (call === undefined) return;
+    this.inputs.end(call);
+    this.#calls.delete(index);
   }
 
   /** The members of one of the event's objects. */

@@ -252,15 +252,15 @@ export class CompletionStreamRelay extends EventRelay {
     this.#openChoices = options.choices;
   }
 
-  errorEvent(error: GatewayError): Buffer {
+  protected failureEvent(error: GatewayError): Buffer {
     return Buffer.from(`data: ${JSON.stringify(errorBody(error))}\n\n`);
   }
 
   /** Ends the first choice at its length, which is what the amount held allows. */
-  stop(): Buffer {
+  protected stopEvents(): Buffer {
     if (this.#options.choices > 1) {
       const text = "Insufficient balance: the amount that was set aside for this call is used up";
-      return this.errorEvent(new GatewayError(ErrorCode.INSUFFICIENT_BALANCE, text));
+      return this.failureEvent(new GatewayError(ErrorCode.INSUFFICIENT_BALANCE, text));
     }
     const { id, object = "text_completion", created, model } = this.#first ?? {};
     const choices = [{ text: "", index: 0, logprobs: null, finish_reason: "length" }];
@@ -279,7 +279,7 @@ export class CompletionStreamRelay extends EventRelay {
     if (this.#first !== undefined) this.finished = this.done = true;
     else {
       this.failed = true;
-      this.replaceEvent(this.errorEvent(emptyStream()));
+      this.replaceEvent(this.failureEvent(emptyStream()));
     }
   }
 

@@ -17,12 +17,12 @@ export abstract class MediaEventsRelay extends EventRelay {
     super(options);
   }
 
-  errorEvent(error: GatewayError): Buffer {
+  protected failureEvent(error: GatewayError): Buffer {
     return mediaErrorEvent(error);
   }
 
   /** A file without its last bytes is unusable, so an early end is a failure. */
-  stop(): Buffer {
+  protected stopEvents(): Buffer {
     const text = "Insufficient balance: the amount that was set aside for this call is used up";
     return mediaErrorEvent(new GatewayError(ErrorCode.INSUFFICIENT_BALANCE, text));
   }

@@ -99,14 +99,14 @@ export class ResponsesStreamRelay extends EventRelay {
 
   constructor(options: RelayOptions) {
     super(options);
-    this.#output = new RelayedOutput(options.publicModel);
+    this.#output = new RelayedOutput(options.publicModel, this.inputs);
   }
 
   /**
    * In both forms in use: nested, as the live service sends and older SDKs expect, and flat, as
    * documented.
    */
-  errorEvent(error: GatewayError): Buffer {
+  protected failureEvent(error: GatewayError): Buffer {
     const { error: told } = errorBody(error);
     const { word } = error.meaning;
     const event = {
@@ -120,7 +120,7 @@ export class ResponsesStreamRelay extends EventRelay {
     return Buffer.from(`event: error\ndata: ${JSON.stringify(event)}\n\n`);
   }
 
-  stop(usage: Usage | undefined): Buffer {
+  protected stopEvents(usage: Usage | undefined): Buffer {
     return Buffer.from(this.#output.stop(usage, this.#nextSequence));
   }
 
@@ -174,7 +174,7 @@ export class ResponsesStreamRelay extends EventRelay {
     );
     if (isOperatorFault(facts)) {
       this.#isFaultHidden = true;
-      return this.replaceEvent(this.errorEvent(outOfService()));
+      return this.replaceEvent(this.failureEvent(outOfService()));
     }
     const sent = bytes.subarray(start, end);
     const words = errorWords(streamErrorCode(facts));

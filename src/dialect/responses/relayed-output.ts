@@ -7,7 +7,8 @@ import { JsonText } from "../../wire/json/json-tree.ts";
 import { ObjectScan } from "../../wire/json/scan.ts";
 import { changeMembers } from "../../wire/json/source.ts";
 import { type JsonRecord, parseRecord, textAt } from "../../wire/json/value.ts";
-import { StreamedInput } from "../streamed-input.ts";
+import type { HeldInputs, RelayedInput } from "../held-inputs.ts";
+import { isPlaceholder } from "../streamed-input.ts";
 import { EventWriter, membersOf } from "./event-writer.ts";
 import { usageJson } from "./usage.ts";
 
@@ -50,11 +51,8 @@ interface OpenText {
   readonly index: number;
   /** The text so far, as JSON, in Latin-1. */
   raw: string;
-  /**
-   * Follows arguments, which some vendors send again behind their pieces. Absent if it is another
-   * text.
-   */
-  readonly input: StreamedInput | undefined;
+  /** Follows arguments. Absent if it is another text. */
+  readonly input: RelayedInput | undefined;
   /** Whether the vendor has sent it in full. */
   isComplete: boolean;
 }
@@ -80,9 +78,14 @@ class RelayedItem {
   readonly #json: string;
   readonly #parts = { content_index: [] as OpenPart[], summary_index: [] as OpenPart[] };
   readonly #texts: OpenText[] = [];
+  readonly #inputs: HeldInputs;
 
-  /** @param item as announced at index `at` @param json its text */
-  constructor(at: number, item: JsonRecord, json: string) {
+  /**
+   * @param item as announced at index `at` @param json its text @param inputs the inputs of the
+   * stream's calls
+   */
+  constructor(at: number, item: JsonRecord, json: string, inputs: HeldInputs) {
+    this.#inputs = inputs;
     this.#at = at;
     this.#item = item;
     this.#json = json;
@@ -93,7 +96,7 @@ class RelayedItem {
     const known = this.#texts.find((each) => each.type === type && each.index === index);
     if (known !== undefined) return known;
     const deltaType = `${type}.delta`;
-    const input = kind.member === "arguments" ? new StreamedInput() : undefined;
+    const input = kind.member === "arguments" ? this.#inputs.begin() : undefined;
     const begun = { type, deltaType, kind, at: this.#at, index, input, raw: "", isComplete: false };
     this.#texts.push(begun);
     if (kind.index !== undefined) {
@@ -102,6 +105,19 @@ class RelayedItem {
       });
     }
     return begun;
+  }
+
+  /**
+   * Reads the arguments with which the vendor announces a call, if the real ones may follow them.
+   */
+  readPlaceholder(): void {
+    const type = `response.${textAt(this.#item, "type")}_arguments`;
+    const kind = textKinds.get(type);
+    const begun = textAt(this.#item, "arguments");
+    if (kind === undefined || begun === "" || !isPlaceholder(begun)) return;
+    const open = this.text(type, kind, 0);
+    if (open.input !== undefined) this.#inputs.read(open.input, begun);
+    open.raw = JSON.stringify(begun).slice(1, -1);
   }
 
   /** Reads an event other than a delta. */
@@ -123,6 +139,14 @@ class RelayedItem {
     // Latin-1, like deltas.
     open.raw = event.string(kind.member);
     open.isComplete = true;
+    if (!this.#inputs.isActive) return;
+    const whole = event.value(kind.member);
+    if (typeof whole === "string") this.endInput(whole);
+  }
+
+  /** Its arguments are complete. @param whole all of them */
+  endInput(whole: string): void {
+    for (const { input } of this.#texts) if (input !== undefined) this.#inputs.end(input, whole);
   }
 
   /** Closes the item: the events, and the item as JSON. */
@@ -216,9 +240,14 @@ export class RelayedOutput {
   readonly #indexes = new Map<string, number>();
   /** The text of the latest deltas. */
   #text: OpenText | undefined;
+  readonly #inputs: HeldInputs;
 
-  /** @param publicModel replaces the vendor's model name; `undefined` keeps it */
-  constructor(publicModel: string | undefined) {
+  /**
+   * @param publicModel replaces the vendor's model name; `undefined` keeps it
+   * @param inputs the inputs of the stream's calls
+   */
+  constructor(publicModel: string | undefined, inputs: HeldInputs) {
+    this.#inputs = inputs;
     this.#publicModel = publicModel;
   }
 
@@ -231,11 +260,12 @@ export class RelayedOutput {
     // its type.
     if (!isOf(this.#text, event)) this.#text = this.#textOf(event);
     const open = this.#text;
+    if (open?.input === undefined) this.#inputs.endAll();
     if (open === undefined) return false;
     if (open.input !== undefined) {
-      const piece = String(event.value("delta"));
-      if (open.input.isRepeatedBy(piece)) return true;
-      open.input.add(piece);
+      const piece = this.#inputs.read(open.input, String(event.value("delta")));
+      if (piece.isRepeated) return true;
+      if (piece.isRestart) open.raw = "";
     }
     open.raw += event.string("delta");
     return false;
@@ -260,10 +290,18 @@ export class RelayedOutput {
     if (type === "response.output_item.added") {
       const json = event.json("item");
       const item = parseRecord(json);
-      if (item !== undefined) this.#open.set(at, new RelayedItem(at, item, json));
+      if (item !== undefined) {
+        const begun = new RelayedItem(at, item, json, this.#inputs);
+        this.#open.set(at, begun);
+        begun.readPlaceholder();
+      }
     } else if (type === "response.output_item.done") {
+      const json = event.json("item");
+      if (this.#inputs.isActive) {
+        this.#open.get(at)?.endInput(textAt(parseRecord(json) ?? {}, "arguments"));
+      }
       this.#open.delete(at);
-      this.#done.set(at, event.json("item"));
+      this.#done.set(at, json);
     } else {
       this.#open.get(at)?.event(type, event);
     }
