@@ -168,7 +168,14 @@ export class NativeArray extends NativeStream {
   push(pieces: readonly Buffer[]): Buffer {
     const passed = this.rewriter.push(this.#splitter.push(joinBuffers(pieces)));
     this.#isBegun ||= passed.length > 0;
-    return passed;
+    return this.failed ? joinBuffers([passed, this.#close(passed)]) : passed;
+  }
+
+  /** The rest of an array in which the vendor reported a failure: behind that, nothing is read. */
+  #close(passed: Buffer): Buffer {
+    const rest = this.rewriter.end();
+    const last = joinBuffers([passed, rest]).toString("latin1").trimEnd();
+    return last.endsWith("]") ? rest : joinBuffers([rest, Buffer.from("]")]);
   }
 
   end(): Buffer {

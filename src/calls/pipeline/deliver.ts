@@ -5,6 +5,7 @@ import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { stateWaitMs } from "../../core/limits.ts";
 import { withTimeout } from "../../core/async.ts";
 import type { Sink, SinkHead } from "../../core/sink.ts";
+import { unusableReply } from "../../routing/upstream-refusal.ts";
 import type { Chunk, WholeReply } from "./adapter.ts";
 import { toGatewayError } from "./failures.ts";
 import { HoldMonitor } from "./hold-monitor.ts";
@@ -40,6 +41,9 @@ export function deliver<Out extends Chunk>(
   const costReport = writer && new CostReport(opened, writer, ended);
   if (reply.kind === "stream") {
     return deliverStream(opened, reply.stream, { ...ended, sink, costReport });
+  }
+  if (reply.kind === "whole" && reply.whole.isFailed) {
+    opened.call.end(CallEnding.UPSTREAM_FAILED, unusableReply("no result"));
   }
   if (ended.connection.client.isDetached) return undefined;
   if (reply.kind === "refusal") return sendWhole(opened, sink, { ...ended, out: reply.body });

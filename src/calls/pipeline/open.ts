@@ -142,9 +142,11 @@ async function tryOnce<Out extends Chunk>(
     if (refusal !== undefined) answer.succeeded();
     const opened = await readAnswer(opening, answer);
     const { reply } = opened;
-    if (reply.kind === "stream" && reply.stream.hasFailedEarly) {
-      const early = unusableReply("an error in the stream before its first content");
-      return { opened, answer, failure: answer.failed(early).failure, isSent: true };
+    if (hasFailed(reply)) {
+      const { failure } = answer.failed(unusableReply("an error before its first content"));
+      // A job may be running: another attempt would run it twice.
+      const isFinal = !held.request.isRepeatable;
+      return { opened, answer, failure: isFinal ? undefined : failure, isSent: true };
     }
     if (refusal === undefined) answer.succeeded();
     return { opened, answer, failure: undefined, isSent: true };
@@ -153,6 +155,12 @@ async function tryOnce<Out extends Chunk>(
     answer.close();
     return failed;
   }
+}
+
+/** Whether the vendor reported a failure under a status of success, before any content. */
+function hasFailed<Out extends Chunk>(reply: Reply<Out>): boolean {
+  if (reply.kind === "stream") return reply.stream.hasFailedEarly;
+  return reply.kind === "whole" && reply.whole.isFailed === true;
 }
 
 /**
@@ -226,7 +234,6 @@ async function readAnswer<Out extends Chunk>(
   if (body !== undefined) {
     call.answered();
     const whole = request.whole(body, planned, answer);
-    if (whole.isFailed) call.end(CallEnding.UPSTREAM_FAILED, unusableReply("no result"));
     return { ...held, model, price, planned, answer, reply: { kind: "whole", whole, body } };
   }
   // An adapter without streams throws here.

@@ -46,7 +46,9 @@ export class DashscopeMeter implements NativeMeter {
     if (event.kind("output") === openBrace) {
       this.#last = bytes.toString("utf8", start, end);
       this.#readOutput(bytes, event);
-    } else this.isFailed ||= event.stringBytes("code") > 0;
+    }
+    if (event.kind("output") !== openBrace || this.#output.size === 0)
+      this.isFailed ||= event.stringBytes("code") > 0;
     if (event.kind("usage") !== openBrace) return;
     this.#counts = event.json("usage");
     this.#countedTextBytes = this.textBytes;

@@ -1,5 +1,5 @@
 /** Meters fal's tasks and native replies alike: from a header, or from the JSON of the result. */
-import type { JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { countAt, type JsonRecord, parseRecord, recordAt } from "../../wire/json/value.ts";
@@ -23,6 +23,7 @@ export class FalMeter implements NativeMeter {
   readonly isDone = false;
   images = 0;
   seconds = 0;
+  isFailed = false;
   readonly #request: FalRequest;
 
   constructor(request: FalRequest) {
@@ -32,6 +33,10 @@ export class FalMeter implements NativeMeter {
   read(bytes: Buffer, start: number, end: number): void {
     const result = parseRecord(bytes.toString("utf8", start, end)) as JsonObject | undefined;
     if (result === undefined) return;
+    const isError = isFalError(result);
+    this.isFailed ||= isError;
+    // It may bill a failure.
+    if (isError && falBilledUnits(this.#request.headers) === undefined) return;
     const units = falUnits(result, this.#request);
     const { images = 0, seconds = this.#request.requested.seconds ?? 0 } = units;
     this.images = Math.max(this.images, images);
@@ -52,6 +57,7 @@ export class FalTextMeter implements NativeMeter {
   readonly images = 0;
   usage: Usage | undefined;
   isDone = false;
+  isFailed = false;
   #text = "";
   /** The text that had come with {@link usage}. */
   #countedTextBytes = 0;
@@ -67,6 +73,7 @@ export class FalTextMeter implements NativeMeter {
   read(bytes: Buffer, start: number, end: number): void {
     const reply = parseRecord(bytes.toString("utf8", start, end));
     if (reply === undefined) return;
+    this.isFailed ||= isFalError(reply as JsonObject);
     const text = falText(reply as JsonObject);
     this.#text = text.startsWith(this.#text) ? text : this.#text + text;
     const usage = falUsage(reply);
@@ -85,6 +92,24 @@ export class FalTextMeter implements NativeMeter {
   stop(): string {
     return JSON.stringify({ output: this.#text, partial: false });
   }
+}
+
+/**
+ * Whether a result, or an event, is an error: it has `error`, or `detail` and no output of the
+ * model.
+ */
+function isFalError({ error, detail, ...others }: JsonObject): boolean {
+  if (isSet(error)) return true;
+  const hasResult = falText(others) !== "" || Object.values(others).some(isStructured);
+  return isSet(detail) && !hasResult;
+}
+
+function isSet(value: JsonValue | undefined): boolean {
+  return isStructured(value) ? Object.keys(value).length > 0 : Boolean(value);
+}
+
+function isStructured(value: JsonValue | undefined): value is JsonObject | JsonValue[] {
+  return typeof value === "object" && value !== null;
 }
 
 /** The text of a result, or of an event. */

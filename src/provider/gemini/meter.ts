@@ -1,6 +1,7 @@
 /** Meters a reply of generateContent from its bytes while they arrive. */
 import type { NativeMeter } from "../native.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { hasError } from "../../dialect/vendor-error.ts";
 import { GeminiToolCount, UsageReader } from "../../dialect/gemini/usage.ts";
 import { parseRecord } from "../../wire/json/value.ts";
 import { ObjectScan, openBrace, quote } from "../../wire/json/scan.ts";
@@ -11,6 +12,7 @@ export class GeminiMeter implements NativeMeter {
   textBytes = 0;
   images = 0;
   isDone = false;
+  isFailed = false;
   readonly #chunk = new ObjectScan();
   readonly #candidate = new ObjectScan();
   readonly #content = new ObjectScan();
@@ -41,6 +43,7 @@ export class GeminiMeter implements NativeMeter {
     const chunk = this.#chunk.scan(bytes, start, end);
     this.#template = undefined;
     this.#texts = 0;
+    this.isFailed ||= hasError(chunk);
     if (chunk.kind("promptFeedback") === openBrace) {
       this.isDone ||= chunk.json("promptFeedback").includes('"blockReason"');
     }

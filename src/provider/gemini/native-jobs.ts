@@ -7,6 +7,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { invalid } from "../../core/validation.ts";
 import { FeatureUse, refuseUnknown } from "../../dialect/features/billed-features.ts";
 import { checkGeminiConfig, checkInteractionTools } from "../../dialect/gemini/guard.ts";
+import { hasError } from "../../dialect/vendor-error.ts";
 import { checkServiceTier } from "../../dialect/features/guard.ts";
 import { ObjectScan, openBrace } from "../../wire/json/scan.ts";
 import { parseRecord, protoCountAt, recordAt, type JsonRecord } from "../../wire/json/value.ts";
@@ -284,6 +285,7 @@ class GeminiInteractionMeter implements NativeMeter {
   textBytes = 0;
   images = 0;
   isDone = false;
+  isFailed = false;
   /** The text that had come with {@link usage}. */
   #countedTextBytes = 0;
   readonly #scan = new ObjectScan();
@@ -295,6 +297,7 @@ class GeminiInteractionMeter implements NativeMeter {
 
   read(bytes: Buffer, start: number, end: number): void {
     const scan = this.#scan.scan(bytes, start, end);
+    this.isFailed ||= hasError(scan) || isFailedStatus(scan);
     if (scan.find("event_type") < 0) {
       const interaction = parseRecord(bytes.toString("utf8", start, end));
       if (interaction === undefined) return;
@@ -308,6 +311,9 @@ class GeminiInteractionMeter implements NativeMeter {
       this.textBytes += inner.stringBytes("text") + inner.stringBytes("arguments");
     }
     if (scan.kind("interaction") !== openBrace) return;
+    const interaction = scan.find("interaction");
+    const inner = this.#inner.scan(bytes, scan.start(interaction), scan.end(interaction));
+    this.isFailed ||= isFailedStatus(inner) || hasError(inner);
     this.#readUsage(recordAt(parseRecord(scan.json("interaction")) ?? {}, "usage"));
     this.isDone ||= scan.is("event_type", "interaction.completed");
   }
@@ -338,6 +344,11 @@ class GeminiInteractionMeter implements NativeMeter {
     this.usage = reportedUsage({ ...counted, unknown }) ?? this.usage;
     this.#countedTextBytes = this.textBytes;
   }
+}
+
+/** Whether an interaction, or an event about its status, says that it failed. */
+function isFailedStatus(scan: ObjectScan): boolean {
+  return scan.is("status", "failed");
 }
 
 /**

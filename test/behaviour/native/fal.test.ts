@@ -367,3 +367,33 @@ test("@ai-sdk/fal generates an image", async () => {
   expect(image.mediaType).toBe("image/png");
   expect(gateway.run.requests[0]?.json).toMatchObject({ prompt: "a lighthouse", num_images: 1 });
 });
+
+test.each([
+  '{"error":"the runner failed"}',
+  '{"detail":"Internal Server Error"}',
+  '{"detail":[{"loc":["body"],"msg":"failed","type":"generation_error"}],"error":null}',
+])(
+  "the error %s under status 200 passes free, streamed and whole, and its record says so",
+  async (error) => {
+    for (const model of [flux, "/run/fal-ai/any-llm"]) {
+      for (const end of ["", "/stream"]) {
+        const [headers, sent] =
+          end === ""
+            ? [{ "content-type": "application/json" }, error]
+            : [{ "content-type": "text/event-stream" }, `data: ${error}\n\n`];
+        gateway.run.clear();
+        gateway.fal.next = { headers, body: sent };
+        const id = `fal-failed-${error.length}-${model.length}${end.replace("/", "-")}`;
+        const response = await ask(`${model}${end}`, { headers: { "x-request-id": id } });
+        expect([response.status, await response.text()]).toEqual([200, sent]);
+        // A job is not started twice.
+        expect(gateway.run.requests).toHaveLength(1);
+        const call = await gateway.call(id);
+        expect([call.ending, call.cost?.amountNanos ?? 0n]).toEqual([
+          CallEnding.UPSTREAM_FAILED,
+          0n,
+        ]);
+      }
+    }
+  },
+);

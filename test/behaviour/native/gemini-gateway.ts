@@ -13,6 +13,7 @@ const route = (model: string) => [{ vendor: "gemini", model }];
 /** The models: some by the vendor's name, one by one of ours. */
 export const geminiModels: Readonly<Record<string, TestModel>> = {
   "gemini-x": { routes: route("gemini-x") },
+  "gemini-again": { routes: route("gemini-again"), retry: { attempts: 2, withinMs: 60_000 } },
   "gemini-tools": {
     routes: route("gemini-tools"),
     price: {

@@ -1,5 +1,5 @@
 /** `/gemini`: calls that are answered at once, over raw HTTP. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { inertHeaders } from "../../../src/edge/inert-reply.ts";
 import { formatUsd } from "../../../src/core/money.ts";
@@ -404,5 +404,85 @@ test.each(["{}", '{"error":{"code":500,"message":"internal","status":"INTERNAL"}
       "upstream_error",
     ]);
     expect(call.cost?.amountNanos ?? 0n).toBe(0n);
+  },
+);
+
+describe.each([
+  ["as events", "?alt=sse"],
+  ["as an array", ""],
+])("a stream %s that reports an error under status 200", (name, query) => {
+  const error = JSON.stringify({
+    error: { code: 500, message: "An internal error has occurred.", status: "INTERNAL" },
+  });
+  const stream = (texts: number): readonly string[] =>
+    query === ""
+      ? [...geminiArray.slice(0, texts + 1), `${texts === 0 ? "" : ",\n"}${error}`, "\n]"]
+      : [...geminiEvents.slice(0, texts), `data: ${error}\r\n\r\n`];
+  const headers =
+    query === "" ? { "content-type": "application/json" } : { "content-type": "text/event-stream" };
+
+  test.each([0, 1])("after %i texts passes, and its record says failed", async (texts) => {
+    const events = stream(texts);
+    gateway.vendor.answer(() => ({ headers, body: events }));
+    const id = `gemini-stream-failed-${name}-${texts}`.replaceAll(" ", "-");
+    const response = await ask(`/v1beta/models/gemini-x:streamGenerateContent${query}`, {
+      headers: { "x-request-id": id },
+    });
+    const sent = events.join("");
+    expect((await response.text()).replaceAll(/\s/g, "")).toBe(sent.replaceAll(/\s/g, ""));
+    const call = await gateway.call(id);
+    expect([call.ending, call.errorCode]).toEqual([CallEnding.UPSTREAM_FAILED, "upstream_error"]);
+    expect((call.cost?.amountNanos ?? 0n) > 0n).toBe(texts > 0);
+  });
+});
+
+test.each([
+  ["an error", { event_type: "error", error: { code: "internal", message: "failed" } }],
+  ["a status", { event_type: "interaction.status_update", status: "failed" }],
+  ["its end", { event_type: "interaction.completed", interaction: { status: "failed" } }],
+])(
+  "a streamed interaction that fails by %s passes free, and its record says failed",
+  async (name, event) => {
+    const sent = `data: ${JSON.stringify(event)}\n\n`;
+    const headers = { "content-type": "text/event-stream" };
+    gateway.vendor.answer(() => ({ headers, body: sent }));
+    const id = `interaction-failed-${name.replace(" ", "-")}`;
+    const response = await ask("/v1beta/interactions", {
+      body: JSON.stringify({ model: "gemini-x", input: "Hi", stream: true }),
+      headers: { "x-request-id": id },
+    });
+    expect(await response.text()).toBe(sent);
+    const call = await gateway.call(id);
+    expect([call.ending, call.cost?.amountNanos ?? 0n]).toEqual([CallEnding.UPSTREAM_FAILED, 0n]);
+  },
+);
+
+test.each([
+  ["whole", "generateContent", "application/json", "{}"],
+  ["whole", "generateContent", "application/json", '{"error":{"code":500,"message":"internal"}}'],
+  [
+    "streamed",
+    "streamGenerateContent?alt=sse",
+    "text/event-stream",
+    'data: {"error":{"code":500,"message":"internal"}}\r\n\r\n',
+  ],
+])(
+  "a %s reply of %s that fails under status 200 counts as a failure: the vendor is asked again",
+  async (form, method, type, failed) => {
+    const good = form === "whole" ? geminiReply : geminiEvents.join("");
+    const replies = [failed, good];
+    const headers = { "content-type": type };
+    gateway.vendor.answer(() => ({ headers, body: replies.shift() ?? "" }));
+    const id = `gemini-again-${form}-${failed.length}`;
+    const response = await ask(`/v1beta/models/gemini-again:${method}`, {
+      headers: { "x-request-id": id },
+    });
+    expect(await response.text()).toBe(good);
+    const call = await gateway.call(id);
+    expect([call.ending, call.attempts[0]?.errorCode]).toEqual([
+      CallEnding.COMPLETED,
+      "upstream_error",
+    ]);
+    expect(call.cost?.amountNanos).toBe(costOf(geminiUsage));
   },
 );
