@@ -90,8 +90,8 @@ function quoteRoutes<Out extends Chunk>(
   const { counter, pricing } = deps;
   const whole = pricing.priceAt(model, call.startMs);
   const price = whole.images === undefined ? whole : requestedPrice(readCall, whole);
-  const { routes: chosen, fallbacks } = chooseModels(readCall, { planned, price, isBound });
-  const { routes, first } = prepareFirst(readCall, chosen);
+  const chosen = chooseModels(readCall, { planned, price, isBound });
+  const { routes, fallbacks, first } = prepareFirst(readCall, chosen);
   const [route] = routes;
   if (route === undefined) throw unsupportedByModel(model.key);
   const firstModel = route.fallback?.model ?? model;
@@ -144,32 +144,39 @@ function quoteRoutes<Out extends Chunk>(
 }
 
 /**
- * Prepares the request for the first route that can serve it, and leaves out the routes before that
- * one.
+ * Prepares the request for the first route that can serve it, and leaves out the routes and models
+ * before that one.
  *
  * @throws GatewayError INVALID_REQUEST of the first route if none can serve it
  */
 function prepareFirst<Out extends Chunk>(
   { model, request }: ReadCall<Out>,
-  routes: readonly PlannedRoute[],
-): Pick<Quoted<Out>, "routes" | "first"> {
+  chosen: ChosenModels,
+): ChosenModels & Pick<Quoted<Out>, "first"> {
   let refusal: GatewayError | undefined;
-  for (const [index, route] of routes.entries()) {
-    const usable = index === 0 ? routes : routes.slice(index);
-    if (route.dialect === undefined) {
-      if (refusal === undefined) return { routes: usable, first: undefined };
-      continue;
+  for (const [stage, routes] of [chosen.routes, ...chosen.fallbacks].entries()) {
+    const fallbacks = stage === 0 ? chosen.fallbacks : chosen.fallbacks.slice(stage);
+    for (const [index, route] of routes.entries()) {
+      const usable = index === 0 ? routes : routes.slice(index);
+      if (route.dialect === undefined) {
+        if (refusal === undefined) return { routes: usable, fallbacks, first: undefined };
+        continue;
+      }
+      try {
+        const first = request.prepare(route.fallback?.model ?? model, route);
+        return { routes: usable, fallbacks, first };
+      } catch (error) {
+        const isOfRequest =
+          error instanceof GatewayError && error.code === ErrorCode.INVALID_REQUEST;
+        if (!isOfRequest) throw error;
+        refusal ??= error;
+      }
     }
-    try {
-      return { routes: usable, first: request.prepare(route.fallback?.model ?? model, route) };
-    } catch (error) {
-      const isOfRequest = error instanceof GatewayError && error.code === ErrorCode.INVALID_REQUEST;
-      if (!isOfRequest) throw error;
-      refusal ??= error;
-    }
+    // Only a refusal leaves it to the next model.
+    if (refusal === undefined) break;
   }
   if (refusal !== undefined) throw refusal;
-  return { routes, first: undefined };
+  return { ...chosen, first: undefined };
 }
 
 /**

@@ -46,7 +46,10 @@ const fixture = useGateway(() => {
       other: routes("betas-down", "strict", "betas-up"),
       "strict-first": routes("strict", "betas-up"),
       "strict-only": routes("strict", "strict"),
+      "strict-with-fallback": { ...routes("strict", "strict"), fallbackModels: ["passing"] },
+      passing: routes("betas-up"),
       tiered: { ...routes("chat-down"), price: { ...priceDefault, ...tiers } },
+      "tiered-up": { ...routes("chat-up"), price: { ...priceDefault, ...tiers } },
       plain: routes("chat-up"),
     },
   };
@@ -84,6 +87,23 @@ it("a beta that the first route refuses goes to the route that passes it", async
   expect([status, text.includes("Hello"), call.vendor]).toEqual([200, true, "betas-up"]);
   const plain = await ask("/v1/messages", { model: "strict-first" });
   expect([plain.status, plain.call.vendor]).toEqual([200, "strict"]);
+});
+
+it("a beta that all routes of the model refuse is served and charged as the fallback model that passes it", async () => {
+  const model = "strict-with-fallback";
+  const { status, text, call } = await ask("/v1/messages", { model }, beta);
+  expect([status, text.includes("Hello"), call.vendor]).toEqual([200, true, "betas-up"]);
+  expect([call.model, call.attempts.length]).toEqual(["passing", 0]);
+  const plain = await ask("/v1/messages", { model });
+  expect([plain.status, plain.call.model]).toEqual([200, model]);
+  const named = { model: "strict-only", fallback_models: ["strict-only", "strict-first"] };
+  expect((await ask("/v1/messages", named, beta)).call.model).toBe("strict-first");
+});
+
+it("a service tier that only the fallback model has a price for is served by it", async () => {
+  const asked = { model: "plain", service_tier: "priority", fallback_models: ["tiered-up"] };
+  const { status, call } = await ask("/v1/chat/completions", asked);
+  expect([status, call.model]).toEqual([200, "tiered-up"]);
 });
 
 it("a beta that all routes refuse is 400 and names the header", async () => {
