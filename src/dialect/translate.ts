@@ -40,8 +40,18 @@ export interface Translation {
   readonly rewriter?: ReplyRewriter | undefined;
 }
 
-/** Decides the usage of a complete reply. Returns `undefined` if nothing is charged. */
-export type ChargedUsage = (text: CompleteText) => Usage | undefined;
+/** Decides the usage of a complete reply. */
+export type ChargedUsage = (text: CompleteText) => UsageOfReply;
+
+/** The usage of a complete reply. */
+export interface UsageOfReply {
+  /**
+   * The figures of the vendor, or the estimate in their place; undefined if nothing is charged.
+   */
+  readonly due: Usage | undefined;
+  /** The usage that the client is told: `due`, as far as it can be true (R-MON-15). */
+  readonly told: Usage | undefined;
+}
 
 /** Facts about a complete reply. */
 export interface CompleteText {
@@ -51,6 +61,8 @@ export interface CompleteText {
   readonly textBytes: number;
   /** See {@link StreamRelay.uncountedTextBytes}. */
   readonly uncountedTextBytes?: number;
+  /** Calls of tools that the usage does not report. Default: none. */
+  readonly units?: ToolCalls | undefined;
   /**
    * Whether the input is charged without any text: a stop sequence of the request ended the reply.
    */
@@ -86,16 +98,16 @@ export function translateReply(body: Buffer, translation: Translation): RelayedR
 /** Translates the choices of a whole reply, whose usage covers all of them. */
 function translateChoices(bodies: readonly Buffer[], translation: Translation): RelayedReply {
   const { caller, options, charged } = translation;
-  const reported = { ...translation, charged: ({ reported: usage }: CompleteText) => usage };
+  const reported = { ...translation, charged: asReported };
   const read = bodies.map((body) => readReply(body, reported));
   const textBytes = read.reduce((sum, each) => sum + each.textBytes, 0);
   const units = countTools(read.flatMap(({ reply }) => reply.parts));
   const usage = read[0]?.usage;
   const isStopped = read.some(({ reply }) => reply.stopReason === StopReason.STOP_SEQUENCE);
-  const due = charged({ reported: usage, textBytes, isInputOwed: isStopped });
+  const { due, told } = charged({ reported: usage, textBytes, units, isInputOwed: isStopped });
   const isEstimated = due !== usage && due !== undefined;
   const written = read.map(({ reply }) => {
-    if (isEstimated) reply.usage = due;
+    if (told !== undefined) reply.usage = told;
     return caller.encodeReply(reply, options);
   });
   const body = caller.joinChoices?.(written) ?? written[0] ?? emptyBuffer;
@@ -126,13 +138,16 @@ function readReply(
   const textBytes = replyTextBytes(reply);
   const { usage } = reply;
   const isInputOwed = reply.stopReason === StopReason.STOP_SEQUENCE;
-  const due = charged({ reported: usage, textBytes, isInputOwed });
   const units = countTools(reply.parts);
+  const { due, told } = charged({ reported: usage, textBytes, units, isInputOwed });
   rewriter?.reply(reply);
+  if (told !== undefined) reply.usage = told;
   if (due === usage || due === undefined) return { reply, usage, textBytes, units };
-  reply.usage = due;
   return { reply, usage, textBytes, units, estimated: due };
 }
+
+/** Each of several choices has the vendor's figures of all: they are decided together. */
+export const asReported: ChargedUsage = ({ reported }) => ({ due: reported, told: reported });
 
 /** The state of a streamed call, independent of its output style. */
 export abstract class EventReply {
@@ -345,11 +360,11 @@ export class EventStream {
   }
 
   #setUsage(end: ReplyEnd): void {
-    const { usage, textBytes, uncountedTextBytes, isCutShort: isInputOwed } = this;
-    const due = this.#charged({ reported: usage, textBytes, uncountedTextBytes, isInputOwed });
-    if (due === usage || due === undefined) return;
-    this.estimated = due;
-    end.usage = due;
+    const { usage, units, textBytes, uncountedTextBytes, isCutShort: isInputOwed } = this;
+    const text = { reported: usage, units, textBytes, uncountedTextBytes, isInputOwed };
+    const { due, told } = this.#charged(text);
+    if (told !== undefined) end.usage = told;
+    if (due !== usage && due !== undefined) this.estimated = due;
   }
 }
 

@@ -10,7 +10,7 @@ import { lengthEnd } from "./reply-events.ts";
 import { sumToolCalls } from "./tools/tool-calls.ts";
 import type { UnfinishedEvent } from "../wire/sse/event-stream.ts";
 import { invalid } from "../core/validation.ts";
-import { type Translation, type ChargedUsage, EventStream } from "./translate.ts";
+import { asReported, type Translation, type ChargedUsage, EventStream } from "./translate.ts";
 
 /** Options of {@link TranslatedChoices}. */
 interface ChoicesOptions {
@@ -34,8 +34,7 @@ export class TranslatedChoices implements StreamRelay {
   constructor(options: ChoicesOptions) {
     this.#options = options;
     this.#sources = options.choices.map(
-      ({ vendor, tools }) =>
-        new EventStream(vendor.decodeStream(), tools, ({ reported }) => reported),
+      ({ vendor, tools }) => new EventStream(vendor.decodeStream(), tools, asReported),
     );
   }
 
@@ -139,11 +138,11 @@ export class TranslatedChoices implements StreamRelay {
   #setUsage(end: ReplyEnd): void {
     const { usage } = this;
     if (usage !== undefined) end.usage = usage;
-    const { textBytes, isCutShort: isInputOwed } = this;
-    const due = this.#options.charged({ reported: usage, textBytes, isInputOwed });
-    if (due === usage || due === undefined) return;
-    this.estimated = due;
-    end.usage = due;
+    const { textBytes, units, isCutShort: isInputOwed } = this;
+    const text = { reported: usage, textBytes, units, isInputOwed };
+    const { due, told } = this.#options.charged(text);
+    if (told !== undefined) end.usage = told;
+    if (due !== usage && due !== undefined) this.estimated = due;
   }
 }
 

@@ -251,6 +251,15 @@ async function read<Out extends Chunk>(
   if (refusal !== undefined) {
     throw toTaskRefused(toVendorError({ ...refusal, status: reply.status }, planned.dialect));
   }
+  request.plausible = (usage, text) => {
+    const reported = { usage, source: UsageSource.UPSTREAM, isCharged: true };
+    const { implausible, usage: part = usage } = chargedPart(
+      reported,
+      { prepared, request, model, planned },
+      { textBytes: text.textBytes, units: text.units },
+    );
+    return implausible === undefined ? usage : part;
+  };
   const whole = await readCompleteBody(reply, request);
   const stream = whole === undefined ? request.stream(planned, reply) : undefined;
   const answer = whole === undefined ? undefined : request.whole(whole, planned, reply);

@@ -79,7 +79,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
   /** Decides the usage that the reply reports. */
   readonly #charged: ChargedUsage = (text) => {
     const inputTokens = text.reported === undefined ? estimateTokens(this.text.bytes) : 0;
-    return this.meter({ ...text, inputTokens, isComplete: true }).usage;
+    return this.usageOf(text, inputTokens);
   };
 
   /** @param clock decides which price is in force */
@@ -144,13 +144,14 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     const textBytes = replyTextBytes(reply);
     const { usage } = reply;
     const isInputOwed = reply.stopReason === StopReason.STOP_SEQUENCE;
-    const due = this.#charged({ reported: usage, textBytes, isInputOwed });
+    const units = countTools(reply.parts);
+    const { due, told } = this.#charged({ reported: usage, textBytes, units, isInputOwed });
     const estimated = due === usage ? undefined : due;
-    if (estimated !== undefined) reply.usage = estimated;
+    if (told !== undefined) reply.usage = told;
     this.#onReply?.(reply);
     // `onReply` has the complete reply already, so one empty event represents it.
     const events = this.#generation.stream ? replyEvents(reply) : [create(GenerateEventSchema)];
-    return { body: events, usage, estimated, textBytes, units: countTools(reply.parts) };
+    return { body: events, usage, estimated, textBytes, units };
   }
 
   stream(planned: PlannedRoute): ReplyStream<GenerateEvent[]> {

@@ -387,7 +387,7 @@ export class WireRequest extends ReadRequest<Buffer> {
           : undefined,
       charged: (text) => {
         const inputTokens = text.reported === undefined ? this.#typicalTokens() : 0;
-        return this.meter({ ...text, inputTokens, isComplete: true }).usage;
+        return this.usageOf(text, inputTokens);
       },
       options: {
         model: this.#shownModel,

@@ -6,6 +6,7 @@ import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/cost.ts";
 import type { ImageForm, ModelConfig, PriceConfig } from "../../config/config.ts";
+import type { CompleteText, UsageOfReply } from "../../dialect/translate.ts";
 import type { ConversationId } from "../../routing/affinity.ts";
 import type { PlannedRoute } from "../../routing/planned-route.ts";
 import type { PreparedCall } from "../../routing/prepared-call.ts";
@@ -215,6 +216,18 @@ export abstract class ReadRequest<Out extends Chunk> {
   readonly wishes: RoutingWishes = noWishes;
   /** Public name of the model that answered, if it is not the requested one. */
   answeredBy: string | undefined;
+  /**
+   * Returns the part of a usage that is charged, if the vendor's figures cannot be true (R-MON-15);
+   * else the same usage. Set before a reply is read. Default: any figure can be true.
+   */
+  plausible: (usage: Usage, text: Pick<Delivered, "textBytes" | "units">) => Usage = (usage) =>
+    usage;
+
+  /** The usage of a complete text. @param inputTokens the size of the request, for an estimate */
+  protected usageOf(text: CompleteText, inputTokens: number): UsageOfReply {
+    const { usage: due, isCharged } = this.meter({ ...text, inputTokens, isComplete: true });
+    return { due, told: due !== undefined && isCharged ? this.plausible(due, text) : due };
+  }
 
   /** The conversation that the request belongs to; undefined if none is recognised. */
   conversation(): ConversationId | undefined {

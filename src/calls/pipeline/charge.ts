@@ -7,15 +7,14 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/cost.ts";
 import type { ImageForm, PriceConfig } from "../../config/config.ts";
 import { imagePriceOf } from "../../config/price.ts";
-import { possiblePrices, servedPrice } from "../../config/tier-prices.ts";
 import type { PlannedRoute } from "../../routing/planned-route.ts";
 import type { Estimate } from "../../tokens/request-tokens.ts";
 import type { Chunk } from "./adapter.ts";
+import { isWithinHold, plausibleTokens, priceOfTier } from "./charged-usage.ts";
 import type { Held } from "./hold.ts";
 import { type StoppedText, withinRequest } from "./metering.ts";
 import type { Connection } from "./connection.ts";
 import type { Opened, Reply } from "./open.ts";
-import { chargeablePart, isPlausible, limitTokensOf, plausibleFacts } from "./plausible.ts";
 
 /** A call with a hold, whether a vendor answered or not. */
 export type Chargeable<Out extends Chunk> = Held<Out> &
@@ -138,28 +137,6 @@ export function chargeToDate<Out extends Chunk>(
 }
 
 /**
- * Returns the price of the service tier that served a call: the tier named by the reply, else the
- * most expensive tier that the request allows.
- */
-function priceOfTier<Out extends Chunk>(
-  { call, first, deps: { pricing } }: Chargeable<Out>,
-  price: PriceConfig,
-  usage: Usage & UnitUsage,
-): PriceConfig {
-  // A fallback model may have no tiers, unlike the model before it.
-  call.tierPrice = undefined;
-  // The usual case.
-  if (price.serviceTiers === undefined) return price;
-  const served = servedPrice(price, usage.serviceTier);
-  const possible = served ? [served] : possiblePrices(price, first?.features?.serviceTiers);
-  const costOf = (each: PriceConfig): bigint => pricing.cost(each, usage, call.discountBp);
-  const dearest = possible.reduce((most, each) => (costOf(each) > costOf(most) ? each : most));
-  call.priceVersion = pricing.version(dearest);
-  call.tierPrice = dearest;
-  return dearest;
-}
-
-/**
  * Returns the price of the delivered images if the vendor chose their size or quality. It never
  * exceeds the price of the hold.
  */
@@ -218,23 +195,11 @@ function plausiblePart<Out extends Chunk>(
   chargeable: Chargeable<Out>,
   costNanos: bigint,
 ): { readonly usage: Usage; readonly units: UnitUsage | undefined } | undefined {
-  const { plan, request, model, planned, first, reply } = chargeable;
+  const { request, reply } = chargeable;
   const { usage, units } = chargeable.call;
-  // Nearly every call costs less than its hold. A route that ignores limits is held for more than
-  // the request allows.
-  const isHoldOfRequest = plan.maxTokens <= (limitTokensOf(request) ?? plan.maxTokens);
-  if (usage === undefined || (isHoldOfRequest && costNanos <= plan.maxNanos)) return undefined;
+  if (usage === undefined || isWithinHold(chargeable, costNanos)) return undefined;
   const { units: held, maxImages = held?.images } = request.text;
-  const facts = plausibleFacts({
-    request,
-    model,
-    route: planned?.route,
-    features: first?.features,
-    inputTokens: plan.inputTokens,
-    maxTokens: plan.maxTokens,
-    textBytes: deliveredOf(reply).textBytes,
-  });
-  const tokens = isPlausible(usage, facts) ? usage : chargeablePart(usage, facts);
+  const tokens = plausibleTokens(chargeable, usage, deliveredOf(reply).textBytes);
   if (units === undefined || held === undefined) {
     return tokens === usage ? undefined : { usage: tokens, units };
   }

@@ -20,6 +20,7 @@ import type { Chunk, WholeReply } from "./adapter.ts";
 import type { Connection } from "./connection.ts";
 import { tooLong } from "./failures.ts";
 import type { Held } from "./hold.ts";
+import { plausibleUsage } from "./charged-usage.ts";
 import { inputOnly } from "./metering.ts";
 import { readCompleteBody, StreamReply } from "./reply.ts";
 import { firstContentMs, Silence } from "./silence.ts";
@@ -229,6 +230,8 @@ async function readAnswer<Out extends Chunk>(
     call.model = model.key;
     call.priceVersion = deps.pricing.version(price);
   }
+  const priced = { ...held, model, price, planned };
+  request.plausible = (usage, text) => plausibleUsage(priced, usage, text);
   if (!request.text.stream) silence?.stop();
   const body = await readCompleteBody(answer, request);
   if (body !== undefined) {

@@ -414,8 +414,14 @@ it.each(ways)(
       const { key } = await fixture.gateway.customer();
       const id = newRequestId();
       const reply = await ask(caller, { key, model, stream }, id);
-      expect([reply.status, (await reply.text()).includes("Hello")]).toEqual([200, true]);
+      const text = await reply.text();
+      expect([reply.status, text.includes("Hello")]).toEqual([200, true]);
       const { usage, usageSource, vendor, callId } = await fixture.gateway.call(id);
+      // A translated reply has the figures of the charge; a relayed one those of its vendor (R-TXT-4).
+      const [, told] = [...text.matchAll(/"(?:input|prompt)_tokens":(\d+)/g)].at(-1) ?? [];
+      if (caller !== style) expect(text).not.toContain("20000000");
+      if (caller !== style && told !== undefined) expect(Number(told)).toBe(usage?.inputTokens);
+      if (caller === style && told !== undefined) expect(Number(told)).toBe(20_000_000);
       // Only what the request can be is charged (R-MON-15).
       expect([(usage?.inputTokens ?? 0) < 5_000, usageSource]).toEqual([
         true,

@@ -10,6 +10,7 @@ import { textDialects, vendorDialects } from "../../../src/dialect/index.ts";
 import { withStops } from "../../../src/dialect/stop-sequences.ts";
 import { ToolRestorer } from "../../../src/dialect/tools/tool-restorer.ts";
 import {
+  asReported,
   TranslatedStream,
   type Translation,
   translateReply,
@@ -140,7 +141,7 @@ function translation({ vendor, caller }: Way): Translation {
       onDropped: () => {},
     },
     tools: new ToolRestorer(generation.conversation?.tools ?? []),
-    charged: ({ reported }) => reported,
+    charged: asReported,
   };
 }
 

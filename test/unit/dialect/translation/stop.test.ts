@@ -10,7 +10,7 @@ import type { StreamRelay } from "../../../../src/dialect/dialect.ts";
 import { chatCompletions } from "../../../../src/dialect/chat-completions/dialect.ts";
 import { gemini } from "../../../../src/dialect/gemini/dialect.ts";
 import { ToolRestorer } from "../../../../src/dialect/tools/tool-restorer.ts";
-import { TranslatedStream } from "../../../../src/dialect/translate.ts";
+import { asReported, TranslatedStream } from "../../../../src/dialect/translate.ts";
 import type { Caller, Vendor } from "./translation.ts";
 import { accumulatedOf, delivered, stopWords } from "../../../support/sdk-streams.ts";
 import { dialects, vendorEvents } from "./vendor-events.ts";
@@ -26,7 +26,7 @@ function open(caller: Caller, vendor: Vendor): StreamRelay {
     vendor: vendor === "gemini" ? gemini : dialects[vendor],
     caller: dialects[caller],
     tools: new ToolRestorer([]),
-    charged: ({ reported }) => reported,
+    charged: asReported,
     options: {
       model: "public",
       callId: "0123456789abcdef0123456789abcdef",

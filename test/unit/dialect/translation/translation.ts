@@ -14,6 +14,7 @@ import { messages } from "../../../../src/dialect/messages/dialect.ts";
 import { responses } from "../../../../src/dialect/responses/dialect.ts";
 import { ToolRestorer } from "../../../../src/dialect/tools/tool-restorer.ts";
 import {
+  asReported,
   type ChargedUsage,
   type ReplyWatcher,
   TranslatedStream,
@@ -209,7 +210,7 @@ function translation({ from, to }: WayBack, asked: Asked, lost: string[]): Trans
     onDropped: (name) => lost.push(name),
   };
   const tools = new ToolRestorer(generation.conversation?.tools ?? []);
-  const charged = asked.charged ?? (({ reported }) => reported);
+  const charged = asked.charged ?? asReported;
   const { watcher } = asked;
   return { vendor: vendors[from], caller: callers[to], options, tools, charged, watcher };
 }

@@ -181,7 +181,7 @@ describe("the input of a call that was held back until the vendor's figures came
       request,
       charged: ({ reported, uncountedTextBytes }) => {
         uncounted.push([reported?.outputTokens, uncountedTextBytes]);
-        return reported;
+        return { due: reported, told: reported };
       },
     });
     expect(uncounted).toEqual([[5, 0]]);
@@ -198,7 +198,7 @@ describe("the input of a call that was held back until the vendor's figures came
     stream({ from: "chat", to: "messages" }, events, {
       charged: ({ reported, uncountedTextBytes }) => {
         uncounted.push(uncountedTextBytes);
-        return reported;
+        return { due: reported, told: reported };
       },
     });
     expect(uncounted).toEqual([4]);
