@@ -58,66 +58,69 @@ export type Account = Message<"uas.account.v1.Account"> & {
   state: AccountState;
 
   /**
-   * Why the account is suspended, as the operator wrote it; shown to operators only. Empty while it is
-   * not. Output only.
+   * Reason of the suspension, as the operator wrote it; shown to operators only. Empty while the
+   * account is active. Output only.
    *
    * @generated from field: string suspend_reason = 5;
    */
   suspendReason: string;
 
   /**
-   * When the account was suspended. Unset while it is not. Output only.
+   * Time of the suspension. Unset while the account is active. Output only.
    *
    * @generated from field: google.protobuf.Timestamp suspend_time = 6;
    */
   suspendTime?: Timestamp | undefined;
 
   /**
-   * What is taken off every price, in basis points, 0 to 10000: 100 is 1 %. Default: 0.
+   * Discount on every price in basis points, 0 to 10000: 100 is 1 %. Default: 0.
    *
    * @generated from field: int32 discount_bp = 7;
    */
   discountBp: number;
 
   /**
-   * An alert is sent when the balance falls below this: more than zero. Unset: none is.
+   * An alert is sent when the balance falls below this: more than zero. Unset: no alert.
    *
    * @generated from field: uas.type.v1.Money low_balance_threshold = 8;
    */
   lowBalanceThreshold?: Money | undefined;
 
   /**
-   * What the calls with all of its keys may cost per day, week or month: at most one budget for each period. Empty: what
-   * the balance allows.
+   * Spending limits per day, week or month for the calls with all of its keys: at most one budget
+   * for each period. Empty means only the balance limits them.
    *
    * @generated from field: repeated uas.type.v1.Budget budgets = 9;
    */
   budgets: Budget[];
 
   /**
-   * Where alerts of low balances and budgets are sent as signed webhooks: a public https address. Empty: nowhere.
+   * Receiver of alerts of low balances and budgets as signed webhooks: a public https address.
+   * Empty for no webhooks.
    *
    * @generated from field: string alert_url = 10;
    */
   alertUrl: string;
 
   /**
-   * Who gets these alerts by e-mail, where the gateway sends any: at most 10 addresses. Empty: nobody.
+   * Recipients of these alerts by e-mail, if the gateway sends e-mail: at most 10 addresses. Empty
+   * for no e-mail.
    *
    * @generated from field: repeated string alert_emails = 11;
    */
   alertEmails: string[];
 
   /**
-   * How fast the calls with all of its keys may come; set by operators. Unset: the default of the installation.
+   * Rate limits of the calls with all of its keys; set by operators. Unset: the default of the
+   * installation.
    *
    * @generated from field: uas.type.v1.RateLimits rate_limits = 12;
    */
   rateLimits?: RateLimits | undefined;
 
   /**
-   * How long a call may wait for room where a limit of rate or concurrency would refuse it, 0 to 30 seconds; set by
-   * operators. 0: it is refused at once. Unset: the default of the installation.
+   * Maximum time that a call waits instead of being refused by a limit of rate or concurrency, 0 to
+   * 30 seconds; set by operators. 0: it is refused at once. Unset: the default of the installation.
    *
    * @generated from field: google.protobuf.Duration limit_wait = 13;
    */

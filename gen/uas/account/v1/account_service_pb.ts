@@ -32,15 +32,15 @@ export type ListAccountsRequest = Message<"uas.account.v1.ListAccountsRequest"> 
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * Only accounts whose name contains this, in upper or lower case, or whose `account_id` is this; at most 200
-   * characters. Empty: all.
+   * Only accounts whose name contains this, in upper or lower case, or whose `account_id` is this;
+   * at most 200 characters. Empty for all.
    *
    * @generated from field: string query = 3;
    */
@@ -75,7 +75,7 @@ export type ListAccountsResponse = Message<"uas.account.v1.ListAccountsResponse"
   accounts: Account[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -187,9 +187,9 @@ export type UpdateAccountRequest = Message<"uas.account.v1.UpdateAccountRequest"
   account?: Account | undefined;
 
   /**
-   * What to change: `name`, `discount_bp`, `low_balance_threshold`, `budgets`, `alert_url`, `alert_emails`,
-   * `rate_limits`, `limit_wait`. At least one. A named member that
-   * `account` does not have is cleared.
+   * The members to change: `name`, `discount_bp`, `low_balance_threshold`, `budgets`, `alert_url`,
+   * `alert_emails`, `rate_limits`, `limit_wait`. At least one. A named member that is missing in
+   * `account` is cleared.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -332,7 +332,7 @@ export const AccountService: GenService<{
     output: typeof ListAccountsResponseSchema;
   },
   /**
-   * Returns an account. Fails with NOT_FOUND where there is none, or none that the caller may see.
+   * Returns an account. Fails with NOT_FOUND if it does not exist or the caller may not see it.
    *
    * @generated from rpc uas.account.v1.AccountService.GetAccount
    */
@@ -352,9 +352,9 @@ export const AccountService: GenService<{
     output: typeof CreateAccountResponseSchema;
   },
   /**
-   * Changes what `update_mask` names. A session changes `name`, `low_balance_threshold`, `budgets`,
-   * `alert_url` and `alert_emails` of its own account; `discount_bp`, `rate_limits` and `limit_wait` are refused to it
-   * with PERMISSION_DENIED.
+   * Changes the members in `update_mask`. A session changes `name`, `low_balance_threshold`,
+   * `budgets`, `alert_url` and `alert_emails` of its own account; `discount_bp`, `rate_limits` and
+   * `limit_wait` are refused to it with PERMISSION_DENIED.
    *
    * @generated from rpc uas.account.v1.AccountService.UpdateAccount
    */

@@ -30,14 +30,14 @@ export type Session = Message<"uas.account.v1.Session"> & {
   sessionId: string;
 
   /**
-   * Who is signed in.
+   * The user who is signed in.
    *
    * @generated from field: string user_id = 2;
    */
   userId: string;
 
   /**
-   * How the user signed in.
+   * Method by which the user signed in.
    *
    * @generated from field: uas.account.v1.SignInMethod method = 3;
    */
@@ -79,7 +79,7 @@ export type Session = Message<"uas.account.v1.Session"> & {
   userAgent: string;
 
   /**
-   * Whether it is the session that asks.
+   * Whether it is the session of the caller.
    *
    * @generated from field: bool is_current = 9;
    */
@@ -94,35 +94,36 @@ export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_uas_account_v1_session, 0);
 
 /**
- * A code of 7 digits that was sent by SMS. It is good for 5 minutes and for 5 checks; a newer one replaces it.
+ * A code of 7 digits that was sent by SMS. It is valid for 5 minutes and for 5 checks; a newer one
+ * replaces it.
  *
  * @generated from message uas.account.v1.SentCode
  */
 export type SentCode = Message<"uas.account.v1.SentCode"> & {
   /**
-   * Where it was sent, all but the ends hidden: `+86 138****5678`.
+   * The number that it was sent to, with hidden digits: `+86 138****5678`.
    *
    * @generated from field: string masked_phone = 1;
    */
   maskedPhone: string;
 
   /**
-   * Until when it is good.
+   * Expiry of the code.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 2;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * How long until another code can be asked for, in whole seconds.
+   * Time until another code can be requested, in whole seconds.
    *
    * @generated from field: google.protobuf.Duration resend_delay = 3;
    */
   resendDelay?: Duration | undefined;
 
   /**
-   * The code itself: set only where the gateway has no SMS provider but `console`, which is for development and
-   * sends nothing. Pages show it marked as such.
+   * The code itself: set only if the gateway has no SMS provider but `console`, which is for
+   * development and sends nothing. Pages show it marked as such.
    *
    * @generated from field: string development_code = 4;
    */
@@ -137,7 +138,7 @@ export const SentCodeSchema: GenMessage<SentCode> = /*@__PURE__*/
   messageDesc(file_uas_account_v1_session, 1);
 
 /**
- * How a user signs in.
+ * Method of signing in.
  *
  * @generated from enum uas.account.v1.SignInMethod
  */
@@ -172,7 +173,7 @@ export const SignInMethod = {
 } as const;
 
 /**
- * How a user signs in.
+ * Method of signing in.
  *
  * @generated from enum uas.account.v1.SignInMethod
  */
@@ -185,7 +186,7 @@ export const SignInMethodSchema: GenEnum<SignInMethod> = /*@__PURE__*/
   enumDesc(file_uas_account_v1_session, 0);
 
 /**
- * What a code is asked for. It serves for this action, this subject and this session only.
+ * Purpose of a code. The code is valid for this action, this subject and this session only.
  *
  * @generated from enum uas.account.v1.CodeAction
  */
@@ -234,7 +235,7 @@ export const CodeAction = {
 } as const;
 
 /**
- * What a code is asked for. It serves for this action, this subject and this session only.
+ * Purpose of a code. The code is valid for this action, this subject and this session only.
  *
  * @generated from enum uas.account.v1.CodeAction
  */

@@ -49,7 +49,8 @@ export type GetSignInOptionsResponse = Message<"uas.account.v1.GetSignInOptionsR
   hasCodes: boolean;
 
   /**
-   * The countries whose numbers are served, as ISO 3166-1 alpha-2 codes in upper case. Empty: all.
+   * The countries whose numbers are served, as ISO 3166-1 alpha-2 codes in upper case. Empty for
+   * all.
    *
    * @generated from field: repeated string countries = 2;
    */
@@ -112,7 +113,7 @@ export const SendSignInCodeRequestSchema: GenMessage<SendSignInCodeRequest> = /*
  */
 export type SendSignInCodeResponse = Message<"uas.account.v1.SendSignInCodeResponse"> & {
   /**
-   * What was sent.
+   * The code that was sent.
    *
    * @generated from field: uas.account.v1.SentCode sent = 1;
    */
@@ -147,8 +148,8 @@ export type SignInWithCodeRequest = Message<"uas.account.v1.SignInWithCodeReques
   code: string;
 
   /**
-   * The code of the user's authenticator. Needed where the user has one: without it the right code is refused with
-   * INVALID_ARGUMENT and `param` `totp_code`, and stays good.
+   * The code of the user's authenticator. Needed if the user has one: without it the right code is
+   * refused with INVALID_ARGUMENT and `param` `totp_code`, and stays good.
    *
    * @generated from field: string totp_code = 3;
    */
@@ -169,7 +170,7 @@ export const SignInWithCodeRequestSchema: GenMessage<SignInWithCodeRequest> = /*
  */
 export type SignInWithCodeResponse = Message<"uas.account.v1.SignInWithCodeResponse"> & {
   /**
-   * Who is signed in.
+   * The user who is signed in.
    *
    * @generated from field: uas.account.v1.User user = 1;
    */
@@ -218,8 +219,8 @@ export type SignInWithPasswordRequest = Message<"uas.account.v1.SignInWithPasswo
   password: string;
 
   /**
-   * The code of the user's authenticator. Needed where the user has one: without it the right password is refused with
-   * INVALID_ARGUMENT and `param` `totp_code`.
+   * The code of the user's authenticator. Needed if the user has one: without it the right password
+   * is refused with INVALID_ARGUMENT and `param` `totp_code`.
    *
    * @generated from field: string totp_code = 3;
    */
@@ -240,7 +241,7 @@ export const SignInWithPasswordRequestSchema: GenMessage<SignInWithPasswordReque
  */
 export type SignInWithPasswordResponse = Message<"uas.account.v1.SignInWithPasswordResponse"> & {
   /**
-   * Who is signed in.
+   * The user who is signed in.
    *
    * @generated from field: uas.account.v1.User user = 1;
    */
@@ -268,7 +269,7 @@ export const SignInWithPasswordResponseSchema: GenMessage<SignInWithPasswordResp
  */
 export type SignInWithLinkRequest = Message<"uas.account.v1.SignInWithLinkRequest"> & {
   /**
-   * What stands behind the `#` of the link.
+   * The text after the `#` of the link.
    *
    * @generated from field: string token = 1;
    */
@@ -289,7 +290,7 @@ export const SignInWithLinkRequestSchema: GenMessage<SignInWithLinkRequest> = /*
  */
 export type SignInWithLinkResponse = Message<"uas.account.v1.SignInWithLinkResponse"> & {
   /**
-   * Who is signed in.
+   * The user who is signed in.
    *
    * @generated from field: uas.account.v1.User user = 1;
    */
@@ -362,7 +363,7 @@ export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE_
  */
 export type GetSessionResponse = Message<"uas.account.v1.GetSessionResponse"> & {
   /**
-   * Who is signed in.
+   * The user who is signed in.
    *
    * @generated from field: uas.account.v1.User user = 1;
    */
@@ -404,7 +405,7 @@ export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PUR
  */
 export type ListSessionsRequest = Message<"uas.account.v1.ListSessionsRequest"> & {
   /**
-   * The user whose sessions to list; operators may name any user. Empty: the caller's.
+   * The user whose sessions to list; operators may name any user. Empty for the caller's.
    *
    * @generated from field: string user_id = 1;
    */
@@ -418,7 +419,7 @@ export type ListSessionsRequest = Message<"uas.account.v1.ListSessionsRequest"> 
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -446,7 +447,7 @@ export type ListSessionsResponse = Message<"uas.account.v1.ListSessionsResponse"
   sessions: Session[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -518,7 +519,7 @@ export const RevokeOtherSessionsRequestSchema: GenMessage<RevokeOtherSessionsReq
  */
 export type RevokeOtherSessionsResponse = Message<"uas.account.v1.RevokeOtherSessionsResponse"> & {
   /**
-   * How many were ended.
+   * Number of ended sessions.
    *
    * @generated from field: int32 revoked_count = 1;
    */
@@ -567,7 +568,7 @@ export const SendActionCodeRequestSchema: GenMessage<SendActionCodeRequest> = /*
  */
 export type SendActionCodeResponse = Message<"uas.account.v1.SendActionCodeResponse"> & {
   /**
-   * What was sent.
+   * The code that was sent.
    *
    * @generated from field: uas.account.v1.SentCode sent = 1;
    */
@@ -582,14 +583,15 @@ export const SendActionCodeResponseSchema: GenMessage<SendActionCodeResponse> = 
   messageDesc(file_uas_account_v1_session_service, 21);
 
 /**
- * Signs users of the console in and out. Served to browsers under `/console/rpc`, where a cookie carries the session;
- * elsewhere its RPCs are refused with PERMISSION_DENIED. Signing in answers with a new cookie.
+ * Signs users of the console in and out. Served to browsers under `/console/rpc`, if a cookie
+ * carries the session; elsewhere its RPCs are refused with PERMISSION_DENIED. Signing in answers
+ * with a new cookie.
  *
  * @generated from service uas.account.v1.SessionService
  */
 export const SessionService: GenService<{
   /**
-   * Says how one can sign in here.
+   * Returns the available methods of signing in.
    *
    * @generated from rpc uas.account.v1.SessionService.GetSignInOptions
    */
@@ -599,8 +601,9 @@ export const SessionService: GenService<{
     output: typeof GetSignInOptionsResponseSchema;
   },
   /**
-   * Sends a code to a mobile number, with which this browser can sign in. The answer does not tell whether somebody has
-   * that number. Fails with RATE_LIMIT_EXCEEDED where too many were sent.
+   * Sends a code to a mobile number, with which this browser can sign in. The answer does not
+   * reveal whether the number is registered. Fails with RATE_LIMIT_EXCEEDED if too many codes were
+   * sent.
    *
    * @generated from rpc uas.account.v1.SessionService.SendSignInCode
    */
@@ -610,8 +613,8 @@ export const SessionService: GenService<{
     output: typeof SendSignInCodeResponseSchema;
   },
   /**
-   * Signs in with the code that this browser asked for. The first sign-in with a number makes a user and an account,
-   * where the gateway is open for that.
+   * Signs in with the code that this browser asked for. The first sign-in with a number makes a
+   * user and an account, if the gateway is open for that.
    *
    * @generated from rpc uas.account.v1.SessionService.SignInWithCode
    */
@@ -651,7 +654,7 @@ export const SessionService: GenService<{
     output: typeof SignOutResponseSchema;
   },
   /**
-   * Says who is signed in. Fails with UNAUTHENTICATED where nobody is.
+   * Returns the current session. Fails with UNAUTHENTICATED without one.
    *
    * @generated from rpc uas.account.v1.SessionService.GetSession
    */
@@ -691,8 +694,8 @@ export const SessionService: GenService<{
     output: typeof RevokeOtherSessionsResponseSchema;
   },
   /**
-   * Sends a code to the user's own number, for one action on one subject in this session. The RPC of that action takes
-   * it. Fails with INVALID_ARGUMENT where the user has no number.
+   * Sends a code to the user's own number, for one action on one subject in this session. The RPC
+   * of that action takes it. Fails with INVALID_ARGUMENT if the user has no number.
    *
    * @generated from rpc uas.account.v1.SessionService.SendActionCode
    */

@@ -45,21 +45,22 @@ export type User = Message<"uas.account.v1.User"> & {
   name: string;
 
   /**
-   * What the user may do. Output only.
+   * Role of the user. Output only.
    *
    * @generated from field: uas.account.v1.UserRole role = 4;
    */
   role: UserRole;
 
   /**
-   * The mobile number that codes are sent to, all but its ends hidden: `+86 138****5678`. Empty: none. Output only.
+   * The mobile number for codes, with hidden digits: `+86 138****5678`. Empty without one. Output
+   * only.
    *
    * @generated from field: string masked_phone = 5;
    */
   maskedPhone: string;
 
   /**
-   * The e-mail address to sign in with, in lower case. Empty: none. Output only.
+   * The e-mail address for signing in, in lower case. Empty without one. Output only.
    *
    * @generated from field: string email = 6;
    */
@@ -109,7 +110,7 @@ export const UserSchema: GenMessage<User> = /*@__PURE__*/
   messageDesc(file_uas_account_v1_user, 0);
 
 /**
- * What a user may do.
+ * Role of a user.
  *
  * @generated from enum uas.account.v1.UserRole
  */
@@ -137,7 +138,7 @@ export const UserRole = {
 } as const;
 
 /**
- * What a user may do.
+ * Role of a user.
  *
  * @generated from enum uas.account.v1.UserRole
  */

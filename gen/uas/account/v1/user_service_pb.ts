@@ -27,7 +27,7 @@ export const file_uas_account_v1_user_service: GenFile = /*@__PURE__*/
  */
 export type ListUsersRequest = Message<"uas.account.v1.ListUsersRequest"> & {
   /**
-   * Only users of this account. Empty: all.
+   * Only users of this account. Empty for all.
    *
    * @generated from field: string account_id = 1;
    */
@@ -41,7 +41,7 @@ export type ListUsersRequest = Message<"uas.account.v1.ListUsersRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -69,7 +69,7 @@ export type ListUsersResponse = Message<"uas.account.v1.ListUsersResponse"> & {
   users: User[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -104,14 +104,14 @@ export type CreateUserRequest = Message<"uas.account.v1.CreateUserRequest"> & {
   name: string;
 
   /**
-   * What the user may do. UNSPECIFIED: MEMBER.
+   * Role of the user. UNSPECIFIED: MEMBER.
    *
    * @generated from field: uas.account.v1.UserRole role = 3;
    */
   role: UserRole;
 
   /**
-   * A mobile number in international form to sign in with, which nobody else has. Empty: none.
+   * A mobile number in international form for signing in, unique among users. Empty for no number.
    *
    * @generated from field: string phone = 4;
    */
@@ -189,14 +189,14 @@ export const DeleteUserResponseSchema: GenMessage<DeleteUserResponse> = /*@__PUR
  */
 export type CreateSignInLinkRequest = Message<"uas.account.v1.CreateSignInLinkRequest"> & {
   /**
-   * The user to sign in. Empty: the first operator; where there is none, one is made.
+   * The user to sign in. Empty for the first operator, who is created if there is none.
    *
    * @generated from field: string user_id = 1;
    */
   userId: string;
 
   /**
-   * The account of an operator that is made. Empty: a new account named `operator`.
+   * The account of an operator that is made. Empty for a new account named `operator`.
    *
    * @generated from field: string account_id = 2;
    */
@@ -217,14 +217,14 @@ export const CreateSignInLinkRequestSchema: GenMessage<CreateSignInLinkRequest> 
  */
 export type CreateSignInLinkResponse = Message<"uas.account.v1.CreateSignInLinkResponse"> & {
   /**
-   * What to put behind the `#` of `/console/welcome#`: 43 characters. Returned here only.
+   * The text to append to `/console/welcome#`: 43 characters. Returned only here.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * Until when it is good.
+   * Expiry of the link.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 2;
    */
@@ -259,7 +259,7 @@ export type UpdateUserRequest = Message<"uas.account.v1.UpdateUserRequest"> & {
   user?: User | undefined;
 
   /**
-   * What to change: `name`, `language`. At least one.
+   * The members to change: `name`, `language`. At least one.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -301,7 +301,7 @@ export const UpdateUserResponseSchema: GenMessage<UpdateUserResponse> = /*@__PUR
  */
 export type SetPasswordRequest = Message<"uas.account.v1.SetPasswordRequest"> & {
   /**
-   * The e-mail address. Empty: it stays.
+   * The e-mail address. Empty if it stays.
    *
    * @generated from field: string email = 1;
    */
@@ -385,7 +385,7 @@ export const SendPhoneCodeRequestSchema: GenMessage<SendPhoneCodeRequest> = /*@_
  */
 export type SendPhoneCodeResponse = Message<"uas.account.v1.SendPhoneCodeResponse"> & {
   /**
-   * What was sent.
+   * The code that was sent.
    *
    * @generated from field: uas.account.v1.SentCode sent = 1;
    */
@@ -420,7 +420,7 @@ export type SetPhoneRequest = Message<"uas.account.v1.SetPhoneRequest"> & {
   code: string;
 
   /**
-   * A code for CHANGE_PHONE, where the user has a number.
+   * A code for CHANGE_PHONE, if the user has a number.
    *
    * @generated from field: string current_code = 3;
    */
@@ -652,7 +652,7 @@ export const UserService: GenService<{
     output: typeof SetPasswordResponseSchema;
   },
   /**
-   * Sends a code to a number that the user who calls wants to have.
+   * Sends a code to the new number of the calling user.
    *
    * @generated from rpc uas.account.v1.UserService.SendPhoneCode
    */

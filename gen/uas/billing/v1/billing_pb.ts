@@ -81,7 +81,7 @@ export type LedgerEntry = Message<"uas.billing.v1.LedgerEntry"> & {
   kind: LedgerKind;
 
   /**
-   * What changed for the customer: positive is in, negative is out.
+   * Change of the customer's balance: positive is in, negative is out.
    *
    * @generated from field: uas.type.v1.Money amount = 3;
    */
@@ -137,7 +137,7 @@ export type AuditFinding = Message<"uas.billing.v1.AuditFinding"> & {
   rule: string;
 
   /**
-   * What is wrong, with the ids of the rows concerned.
+   * Description of the breach, with the IDs of the rows.
    *
    * @generated from field: string detail = 2;
    */
@@ -152,7 +152,7 @@ export const AuditFindingSchema: GenMessage<AuditFinding> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_billing, 2);
 
 /**
- * Where added money comes from.
+ * Source of added money.
  *
  * @generated from enum uas.billing.v1.TopUpSource
  */
@@ -172,7 +172,7 @@ export const TopUpSource = {
   PAYMENT: 1,
 
   /**
-   * The operator grants it: nobody paid. Booked as PROMO, against promo.
+   * A grant by the operator, without a payment. Booked as PROMO, against promo.
    *
    * @generated from enum value: TOP_UP_SOURCE_PROMO = 2;
    */
@@ -180,7 +180,7 @@ export const TopUpSource = {
 } as const;
 
 /**
- * Where added money comes from.
+ * Source of added money.
  *
  * @generated from enum uas.billing.v1.TopUpSource
  */
@@ -234,15 +234,15 @@ export const LedgerKind = {
   ADJUSTMENT: 4,
 
   /**
-   * The operator granted money that nobody paid.
+   * A grant by the operator, without a payment.
    *
    * @generated from enum value: LEDGER_KIND_PROMO = 5;
    */
   PROMO: 5,
 
   /**
-   * What a call cost became known after its process was taken for dead and the call had been charged for
-   * what was known then: the difference, up or down.
+   * The final cost of a call became known after its process had been declared dead and the call had
+   * been charged by the known part: the difference, up or down.
    *
    * @generated from enum value: LEDGER_KIND_LATE_SETTLEMENT = 6;
    */

@@ -50,7 +50,7 @@ export const GetBalanceRequestSchema: GenMessage<GetBalanceRequest> = /*@__PURE_
  */
 export type GetBalanceResponse = Message<"uas.billing.v1.GetBalanceResponse"> & {
   /**
-   * What it has.
+   * The account's balance.
    *
    * @generated from field: uas.billing.v1.Balance balance = 1;
    */
@@ -93,7 +93,7 @@ export type GetCreditsResponse = Message<"uas.billing.v1.GetCreditsResponse"> & 
   totalCredits?: Money | undefined;
 
   /**
-   * What all calls of the account have cost so far. Refunds do not lower it.
+   * Total cost of all calls of the account so far. Refunds do not lower it.
    *
    * @generated from field: uas.type.v1.Money total_usage = 2;
    */
@@ -114,7 +114,7 @@ export const GetCreditsResponseSchema: GenMessage<GetCreditsResponse> = /*@__PUR
  */
 export type ListBalancesRequest = Message<"uas.billing.v1.ListBalancesRequest"> & {
   /**
-   * The accounts, at most 1000. There are no pages: whoever asks has the accounts page by page.
+   * The accounts, at most 1000. There are no pages, because callers list accounts page by page.
    *
    * @generated from field: repeated string account_ids = 1;
    */
@@ -135,7 +135,7 @@ export const ListBalancesRequestSchema: GenMessage<ListBalancesRequest> = /*@__P
  */
 export type ListBalancesResponse = Message<"uas.billing.v1.ListBalancesResponse"> & {
   /**
-   * What each of them has, in the order of the request. An account without any movement has zero.
+   * The balances, in the order of the request. An account without ledger entries has zero.
    *
    * @generated from field: repeated uas.billing.v1.Balance balances = 1;
    */
@@ -163,21 +163,21 @@ export type TopUpRequest = Message<"uas.billing.v1.TopUpRequest"> & {
   accountId: string;
 
   /**
-   * What to add. More than zero, at most 1,000,000 USD.
+   * Amount to add. More than zero, at most 1,000,000 USD.
    *
    * @generated from field: uas.type.v1.Money amount = 2;
    */
   amount?: Money | undefined;
 
   /**
-   * What this payment or grant is known by, 1 to 200 characters. Required.
+   * Unique reference of this payment or grant, 1 to 200 characters. Required.
    *
    * @generated from field: string reference = 3;
    */
   reference: string;
 
   /**
-   * Where the money comes from. Default: a payment.
+   * Source of the money. Default: a payment.
    *
    * @generated from field: uas.billing.v1.TopUpSource source = 4;
    */
@@ -198,7 +198,7 @@ export const TopUpRequestSchema: GenMessage<TopUpRequest> = /*@__PURE__*/
  */
 export type TopUpResponse = Message<"uas.billing.v1.TopUpResponse"> & {
   /**
-   * What the account has now.
+   * The account's new balance.
    *
    * @generated from field: uas.billing.v1.Balance balance = 1;
    */
@@ -226,7 +226,7 @@ export const TopUpResponseSchema: GenMessage<TopUpResponse> = /*@__PURE__*/
  */
 export type RefundRequest = Message<"uas.billing.v1.RefundRequest"> & {
   /**
-   * The account to credit. Empty: that of the call.
+   * The account to credit. Empty for the account of the call.
    *
    * @generated from field: string account_id = 1;
    */
@@ -240,14 +240,14 @@ export type RefundRequest = Message<"uas.billing.v1.RefundRequest"> & {
   callId: string;
 
   /**
-   * What to give back. More than zero.
+   * Amount to refund. More than zero.
    *
    * @generated from field: uas.type.v1.Money amount = 3;
    */
   amount?: Money | undefined;
 
   /**
-   * What this refund is known by, 1 to 200 characters. Required.
+   * Unique reference of this refund, 1 to 200 characters. Required.
    *
    * @generated from field: string reference = 4;
    */
@@ -268,7 +268,7 @@ export const RefundRequestSchema: GenMessage<RefundRequest> = /*@__PURE__*/
  */
 export type RefundResponse = Message<"uas.billing.v1.RefundResponse"> & {
   /**
-   * What the account has now.
+   * The account's new balance.
    *
    * @generated from field: uas.billing.v1.Balance balance = 1;
    */
@@ -303,7 +303,7 @@ export type AdjustBalanceRequest = Message<"uas.billing.v1.AdjustBalanceRequest"
   accountId: string;
 
   /**
-   * What to add, or where negative to take. Not zero, at most 1,000,000 USD either way.
+   * Amount to add, or to take if negative. Not zero, at most 1,000,000 USD either way.
    *
    * @generated from field: uas.type.v1.Money amount = 2;
    */
@@ -317,7 +317,7 @@ export type AdjustBalanceRequest = Message<"uas.billing.v1.AdjustBalanceRequest"
   reason: string;
 
   /**
-   * What this correction is known by, 1 to 200 characters. Required.
+   * Unique reference of this correction, 1 to 200 characters. Required.
    *
    * @generated from field: string reference = 4;
    */
@@ -338,7 +338,7 @@ export const AdjustBalanceRequestSchema: GenMessage<AdjustBalanceRequest> = /*@_
  */
 export type AdjustBalanceResponse = Message<"uas.billing.v1.AdjustBalanceResponse"> & {
   /**
-   * What the account has now.
+   * The account's new balance.
    *
    * @generated from field: uas.billing.v1.Balance balance = 1;
    */
@@ -380,14 +380,14 @@ export type ListLedgerEntriesRequest = Message<"uas.billing.v1.ListLedgerEntries
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
 
   /**
-   * Only entries of these kinds, each once. Empty: of every kind.
+   * Only entries of these kinds, each once. Empty means of every kind.
    *
    * @generated from field: repeated uas.billing.v1.LedgerKind kinds = 4;
    */
@@ -430,7 +430,7 @@ export type ListLedgerEntriesResponse = Message<"uas.billing.v1.ListLedgerEntrie
   entries: LedgerEntry[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -451,7 +451,7 @@ export const ListLedgerEntriesResponseSchema: GenMessage<ListLedgerEntriesRespon
  */
 export type GetPriceRequest = Message<"uas.billing.v1.GetPriceRequest"> & {
   /**
-   * What customers name the model by.
+   * Public name of the model.
    *
    * @generated from field: string model_key = 1;
    */
@@ -500,7 +500,7 @@ export type ListPricesRequest = Message<"uas.billing.v1.ListPricesRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -528,7 +528,7 @@ export type ListPricesResponse = Message<"uas.billing.v1.ListPricesResponse"> & 
   prices: ModelPrices[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -556,8 +556,8 @@ export type AuditLedgerRequest = Message<"uas.billing.v1.AuditLedgerRequest"> & 
   full: boolean;
 
   /**
-   * A checkpoint that was noted earlier, outside the database. If the chain does not contain it, the database was taken
-   * back to an earlier state: finding I13. Absent: this is not checked.
+   * A checkpoint that was noted earlier, outside the database. If the chain does not contain it,
+   * the database was taken back to an earlier state: finding I13. Absent if this is not checked.
    *
    * @generated from field: uas.billing.v1.NotedCheckpoint expect = 2;
    */
@@ -606,21 +606,21 @@ export const NotedCheckpointSchema: GenMessage<NotedCheckpoint> = /*@__PURE__*/
  */
 export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> & {
   /**
-   * The invariants that do not hold, at most 100. Empty: all of them hold.
+   * The invariants that do not hold, at most 100. Empty if all of them hold.
    *
    * @generated from field: repeated uas.billing.v1.AuditFinding findings = 1;
    */
   findings: AuditFinding[];
 
   /**
-   * The newest checkpoint. Absent: the ledger is empty or was never audited.
+   * The newest checkpoint. Absent if the ledger is empty or was never audited.
    *
    * @generated from field: uas.billing.v1.LedgerCheckpoint checkpoint = 2;
    */
   checkpoint?: LedgerCheckpoint | undefined;
 
   /**
-   * Whether everything was audited that had happened before the request. False: the next audit goes on.
+   * Whether everything before the request was audited. False: the next audit continues.
    *
    * @generated from field: bool complete = 3;
    */
@@ -697,14 +697,14 @@ export type LedgerCheckpoint = Message<"uas.billing.v1.LedgerCheckpoint"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * How many ledger entries it covers, all earlier ones included. At least 0.
+   * Number of ledger entries that it covers, including all earlier ones. At least 0.
    *
    * @generated from field: int64 entries = 3;
    */
   entries: bigint;
 
   /**
-   * What all accounts had together.
+   * Sum of all accounts' balances.
    *
    * @generated from field: uas.type.v1.Money balances = 4;
    */
@@ -807,8 +807,8 @@ export const BillingService: GenService<{
     output: typeof ListLedgerEntriesResponseSchema;
   },
   /**
-   * Returns the past, current and future prices of a model. MODEL_NOT_FOUND where there never was one of
-   * this name.
+   * Returns the past, current and future prices of a model. MODEL_NOT_FOUND if there never was one
+   * of this name.
    *
    * @generated from rpc uas.billing.v1.BillingService.GetPrice
    */

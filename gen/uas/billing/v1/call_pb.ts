@@ -28,7 +28,7 @@ export const file_uas_billing_v1_call: GenFile = /*@__PURE__*/
  */
 export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
   /**
-   * The identifier, a UUIDv7: also that of the call's hold and charge.
+   * The identifier, a UUIDv7, shared with the call's hold and charge.
    *
    * @generated from field: string call_id = 1;
    */
@@ -56,21 +56,21 @@ export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
   keyId: string;
 
   /**
-   * The model that was asked for, as the customer named it, cut to 256 characters.
+   * The requested model, as the customer named it, cut to 256 characters.
    *
    * @generated from field: string model = 5;
    */
   model: string;
 
   /**
-   * The vendor that was asked. Empty where none was.
+   * The vendor that was called. Empty if there was none.
    *
    * @generated from field: string vendor = 6;
    */
   vendor: string;
 
   /**
-   * The HTTP status that the customer got. 499 where the client left before one was sent.
+   * The HTTP status that the customer got. 499 if the client left before one was sent.
    *
    * @generated from field: int32 status = 7;
    */
@@ -91,28 +91,28 @@ export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
   ending: CallEnding;
 
   /**
-   * Where the usage comes from.
+   * Source of the usage.
    *
    * @generated from field: uas.type.v1.UsageSource usage_source = 10;
    */
   usageSource: UsageSource;
 
   /**
-   * What the call consumed.
+   * Usage of the call.
    *
    * @generated from field: uas.type.v1.Usage usage = 11;
    */
   usage?: Usage | undefined;
 
   /**
-   * What the call was charged.
+   * Charge of the call.
    *
    * @generated from field: uas.type.v1.Money cost = 12;
    */
   cost?: Money | undefined;
 
   /**
-   * The price version that the charge was made with. Empty where nothing was held.
+   * The price version that the charge was made with. Empty if nothing was held.
    *
    * @generated from field: string price_version = 13;
    */
@@ -133,14 +133,14 @@ export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
   duration?: Duration | undefined;
 
   /**
-   * The time from start to the first byte of content, in whole milliseconds. Unset where none came.
+   * The time from start to the first byte of content, in whole milliseconds. Unset if none came.
    *
    * @generated from field: google.protobuf.Duration first_content_duration = 16;
    */
   firstContentDuration?: Duration | undefined;
 
   /**
-   * The vendor's own request id. Empty where it sent none.
+   * The vendor's own request id. Empty if it sent none.
    *
    * @generated from field: string upstream_request_id = 17;
    */
@@ -161,15 +161,15 @@ export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
   path: string;
 
   /**
-   * The money that was set aside before the vendor was asked.
+   * The money that was held before the vendor was called.
    *
    * @generated from field: uas.type.v1.Money held = 20;
    */
   held?: Money | undefined;
 
   /**
-   * What the vendor's style could not carry of the request, or the caller's of the reply, by the names of
-   * the caller's style.
+   * Members that the vendor's style could not carry of the request, or the caller's style of the
+   * reply, by the names of the caller's style.
    *
    * @generated from field: repeated string dropped = 21;
    */
@@ -183,8 +183,9 @@ export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
   discountBp: number;
 
   /**
-   * The vendors that could not take the call, in the order in which they were tried; after each the model's next
-   * route was, as far as there was one. Empty where the first vendor took it, and in records of older versions.
+   * The vendors that could not take the call, in the order in which they were tried; after each the
+   * model's next route was, as far as there was one. Empty if the first vendor took it, and in
+   * records of older versions.
    *
    * @generated from field: repeated uas.billing.v1.CallAttempt attempts = 23;
    */
@@ -219,8 +220,8 @@ export type CallAttempt = Message<"uas.billing.v1.CallAttempt"> & {
   errorCode: ErrorCode;
 
   /**
-   * How long the attempt took, in whole milliseconds. Unset where the vendor was not asked: it had as many calls as it
-   * may have.
+   * Duration of the attempt in whole milliseconds. Unset if the vendor was not called, because it
+   * was at its limit of concurrent calls.
    *
    * @generated from field: google.protobuf.Duration duration = 3;
    */
@@ -241,8 +242,8 @@ export type CallAttempt = Message<"uas.billing.v1.CallAttempt"> & {
   credential: string;
 
   /**
-   * What the vendor may charge for the attempt, an upper bound. For operators in GetCall; unset otherwise, and where it
-   * charges nothing or its costs are not configured.
+   * Maximum that the vendor may charge for the attempt. For operators in GetCall; unset otherwise,
+   * and if the vendor charges nothing or its costs are not configured.
    *
    * @generated from field: uas.type.v1.Money vendor_cost = 6;
    */
@@ -348,7 +349,7 @@ export type CallFilter = Message<"uas.billing.v1.CallFilter"> & {
   costMax?: Money | undefined;
 
   /**
-   * The vendor that was asked.
+   * The vendor that was called.
    *
    * @generated from field: string vendor = 13;
    */
@@ -369,7 +370,7 @@ export const CallFilterSchema: GenMessage<CallFilter> = /*@__PURE__*/
  */
 export type CallEvent = Message<"uas.billing.v1.CallEvent"> & {
   /**
-   * What happened.
+   * Kind of the event.
    *
    * @generated from field: uas.billing.v1.CallEventKind kind = 1;
    */
@@ -383,7 +384,7 @@ export type CallEvent = Message<"uas.billing.v1.CallEvent"> & {
   time?: Timestamp | undefined;
 
   /**
-   * What is held for the call from then on, where the event is about that.
+   * Amount held for the call from then on, if the event changes it.
    *
    * @generated from field: uas.type.v1.Money held = 3;
    */
@@ -398,7 +399,7 @@ export const CallEventSchema: GenMessage<CallEvent> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_call, 3);
 
 /**
- * How many calls began in a span of time.
+ * Number of calls that began in a span of time.
  *
  * @generated from message uas.billing.v1.CallHistogramBar
  */
@@ -411,14 +412,14 @@ export type CallHistogramBar = Message<"uas.billing.v1.CallHistogramBar"> & {
   time?: Timestamp | undefined;
 
   /**
-   * How many calls succeeded.
+   * Number of successful calls.
    *
    * @generated from field: int64 succeeded_count = 2;
    */
   succeededCount: bigint;
 
   /**
-   * How many calls failed.
+   * Number of failed calls.
    *
    * @generated from field: int64 failed_count = 3;
    */
@@ -433,7 +434,7 @@ export const CallHistogramBarSchema: GenMessage<CallHistogramBar> = /*@__PURE__*
   messageDesc(file_uas_billing_v1_call, 4);
 
 /**
- * How a call ended.
+ * End of a call.
  *
  * @generated from enum uas.billing.v1.CallEnding
  */
@@ -453,7 +454,7 @@ export const CallEnding = {
   COMPLETED: 1,
 
   /**
-   * The gateway refused the call before a vendor was asked.
+   * The gateway refused the call before it called a vendor.
    *
    * @generated from enum value: CALL_ENDING_REFUSED = 2;
    */
@@ -516,21 +517,21 @@ export const CallEnding = {
   CANCELLED: 10,
 
   /**
-   * The key was disabled. Its caller was told no more than that the key is invalid.
+   * The key was disabled. Its caller learned only that the key is invalid.
    *
    * @generated from enum value: CALL_ENDING_KEY_DISABLED = 11;
    */
   KEY_DISABLED: 11,
 
   /**
-   * The key was deleted. Its caller was told no more than that the key is invalid.
+   * The key was deleted. Its caller learned only that the key is invalid.
    *
    * @generated from enum value: CALL_ENDING_KEY_DELETED = 12;
    */
   KEY_DELETED: 12,
 
   /**
-   * The key had expired. Its caller was told no more than that the key is invalid.
+   * The key had expired. Its caller learned only that the key is invalid.
    *
    * @generated from enum value: CALL_ENDING_KEY_EXPIRED = 13;
    */
@@ -538,7 +539,7 @@ export const CallEnding = {
 } as const;
 
 /**
- * How a call ended.
+ * End of a call.
  *
  * @generated from enum uas.billing.v1.CallEnding
  */
@@ -592,7 +593,7 @@ export const CallOutcomeSchema: GenEnum<CallOutcome> = /*@__PURE__*/
   enumDesc(file_uas_billing_v1_call, 1);
 
 /**
- * What happens to calls.
+ * Kind of a call's event.
  *
  * @generated from enum uas.billing.v1.CallEventKind
  */
@@ -612,7 +613,7 @@ export const CallEventKind = {
   STARTED: 1,
 
   /**
-   * Money was set aside before the vendor was asked.
+   * Money was held before the vendor was called.
    *
    * @generated from enum value: CALL_EVENT_KIND_HELD = 2;
    */
@@ -662,7 +663,7 @@ export const CallEventKind = {
 } as const;
 
 /**
- * What happens to calls.
+ * Kind of a call's event.
  *
  * @generated from enum uas.billing.v1.CallEventKind
  */
@@ -675,7 +676,7 @@ export const CallEventKindSchema: GenEnum<CallEventKind> = /*@__PURE__*/
   enumDesc(file_uas_billing_v1_call, 2);
 
 /**
- * How exported calls are written.
+ * Format of exported calls.
  *
  * @generated from enum uas.billing.v1.ExportFormat
  */
@@ -704,7 +705,7 @@ export const ExportFormat = {
 } as const;
 
 /**
- * How exported calls are written.
+ * Format of exported calls.
  *
  * @generated from enum uas.billing.v1.ExportFormat
  */

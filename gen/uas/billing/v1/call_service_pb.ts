@@ -27,7 +27,7 @@ export const file_uas_billing_v1_call_service: GenFile = /*@__PURE__*/
  */
 export type ListCallsRequest = Message<"uas.billing.v1.ListCallsRequest"> & {
   /**
-   * The account. Empty: all accounts; operators only.
+   * The account. Empty for all accounts; operators only.
    *
    * @generated from field: string account_id = 1;
    */
@@ -41,14 +41,14 @@ export type ListCallsRequest = Message<"uas.billing.v1.ListCallsRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
 
   /**
-   * Which calls. Default: all.
+   * Filter of calls. Default: all.
    *
    * @generated from field: uas.billing.v1.CallFilter filter = 4;
    */
@@ -76,7 +76,7 @@ export type ListCallsResponse = Message<"uas.billing.v1.ListCallsResponse"> & {
   calls: CallRecord[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -97,14 +97,14 @@ export const ListCallsResponseSchema: GenMessage<ListCallsResponse> = /*@__PURE_
  */
 export type GetCallRequest = Message<"uas.billing.v1.GetCallRequest"> & {
   /**
-   * The account to look in. Empty: all accounts; operators only.
+   * The account to look in. Empty for all accounts; operators only.
    *
    * @generated from field: string account_id = 1;
    */
   accountId: string;
 
   /**
-   * Which call.
+   * Identifies the call.
    *
    * @generated from oneof uas.billing.v1.GetCallRequest.call
    */
@@ -148,14 +148,14 @@ export type GetCallResponse = Message<"uas.billing.v1.GetCallResponse"> & {
   call?: CallRecord | undefined;
 
   /**
-   * What it cost and why.
+   * Its cost, with the calculation.
    *
    * @generated from field: uas.billing.v1.Receipt receipt = 2;
    */
   receipt?: Receipt | undefined;
 
   /**
-   * What happened to it, in the order of time.
+   * Its events, oldest first.
    *
    * @generated from field: repeated uas.billing.v1.CallEvent events = 3;
    */
@@ -176,21 +176,21 @@ export const GetCallResponseSchema: GenMessage<GetCallResponse> = /*@__PURE__*/
  */
 export type GetCallHistogramRequest = Message<"uas.billing.v1.GetCallHistogramRequest"> & {
   /**
-   * The account. Empty: all accounts; operators only.
+   * The account. Empty for all accounts; operators only.
    *
    * @generated from field: string account_id = 1;
    */
   accountId: string;
 
   /**
-   * Which calls. `from_time` is required; without `to_time` the range ends now.
+   * Filter of calls. `from_time` is required; without `to_time` the range ends now.
    *
    * @generated from field: uas.billing.v1.CallFilter filter = 2;
    */
   filter?: CallFilter | undefined;
 
   /**
-   * How many bars to aim for, 0 to 200. 0: 60. Over 200 counts as 200; negative is refused.
+   * Target number of bars, 0 to 200. 0: 60. Over 200 counts as 200; negative is refused.
    *
    * @generated from field: int32 bar_limit = 3;
    */
@@ -218,15 +218,15 @@ export type GetCallHistogramResponse = Message<"uas.billing.v1.GetCallHistogramR
   bars: CallHistogramBar[];
 
   /**
-   * How long each bar is: the shortest of 1, 5, 15 seconds, 1, 5, 15 minutes, 1, 3, 6, 12 hours, 1 or 7 days that
-   * needs no more bars than asked for. Bars begin at its multiples, in UTC.
+   * Length of each bar: the shortest of 1, 5, 15 seconds, 1, 5, 15 minutes, 1, 3, 6, 12 hours, 1 or
+   * 7 days that needs at most the requested number of bars. Bars begin at its multiples, in UTC.
    *
    * @generated from field: google.protobuf.Duration bar_duration = 2;
    */
   barDuration?: Duration | undefined;
 
   /**
-   * How far back was counted: `from_time`, or later where that many calls would have had to be read.
+   * Start of the counted range: `from_time`, or later if too many calls would have to be read.
    *
    * @generated from field: google.protobuf.Timestamp counted_from_time = 3;
    */
@@ -254,14 +254,14 @@ export const GetCallHistogramResponseSchema: GenMessage<GetCallHistogramResponse
  */
 export type TailCallsRequest = Message<"uas.billing.v1.TailCallsRequest"> & {
   /**
-   * The account. Empty: all accounts; operators only.
+   * The account. Empty for all accounts; operators only.
    *
    * @generated from field: string account_id = 1;
    */
   accountId: string;
 
   /**
-   * Which calls. Its times are not looked at.
+   * Filter of calls. Its times are ignored.
    *
    * @generated from field: uas.billing.v1.CallFilter filter = 2;
    */
@@ -289,7 +289,7 @@ export type TailCallsResponse = Message<"uas.billing.v1.TailCallsResponse"> & {
   calls: CallRecord[];
 
   /**
-   * How many more calls were recorded and left out, because more came than anybody can read.
+   * Number of further recorded calls that were left out because too many arrived.
    *
    * @generated from field: int32 skipped_count = 2;
    */
@@ -310,28 +310,28 @@ export const TailCallsResponseSchema: GenMessage<TailCallsResponse> = /*@__PURE_
  */
 export type ExportCallsRequest = Message<"uas.billing.v1.ExportCallsRequest"> & {
   /**
-   * The account. Empty: all accounts; operators only.
+   * The account. Empty for all accounts; operators only.
    *
    * @generated from field: string account_id = 1;
    */
   accountId: string;
 
   /**
-   * Which calls.
+   * Filter of calls.
    *
    * @generated from field: uas.billing.v1.CallFilter filter = 2;
    */
   filter?: CallFilter | undefined;
 
   /**
-   * How they are written. Default: CSV.
+   * Format of the file. Default: CSV.
    *
    * @generated from field: uas.billing.v1.ExportFormat format = 3;
    */
   format: ExportFormat;
 
   /**
-   * The `next_page_token` of the file before. Empty: the first.
+   * The `next_page_token` of the file before. Empty for the first.
    *
    * @generated from field: string page_token = 4;
    */
@@ -359,8 +359,8 @@ export type ExportCallsResponse = Message<"uas.billing.v1.ExportCallsResponse"> 
   data: Uint8Array;
 
   /**
-   * Set in the last message where the log has more calls than one export gives (100,000): the `page_token` of the
-   * next file.
+   * Set in the last message if the log has more calls than one export gives (100,000): the
+   * `page_token` of the next file.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -392,7 +392,7 @@ export const CallService: GenService<{
     output: typeof ListCallsResponseSchema;
   },
   /**
-   * Returns a call with its receipt and what happened to it. NOT_FOUND where there is no such call.
+   * Returns a call with its receipt and what happened to it. NOT_FOUND if there is no such call.
    *
    * @generated from rpc uas.billing.v1.CallService.GetCall
    */
@@ -412,10 +412,10 @@ export const CallService: GenService<{
     output: typeof GetCallHistogramResponseSchema;
   },
   /**
-   * Streams calls as they are recorded, until the caller leaves; after at most 15 minutes the stream ends, and the
-   * caller asks again. The first message comes at once and is empty: calls that end after it are not missed. Later
-   * empty ones only show that the stream lives. An account has few such streams at a time; more are refused with
-   * RATE_LIMIT_EXCEEDED.
+   * Streams calls as they are recorded, until the caller disconnects. The stream ends after at most
+   * 15 minutes, and the caller opens a new one. The first message arrives at once and is empty:
+   * calls that end after it are not missed. Later empty messages keep the stream alive. An account
+   * has few such streams at a time; more are refused with RATE_LIMIT_EXCEEDED.
    *
    * @generated from rpc uas.billing.v1.CallService.TailCalls
    */

@@ -37,15 +37,15 @@ export type PriceVersion = Message<"uas.billing.v1.PriceVersion"> & {
   state: PriceState;
 
   /**
-   * The moment from which it counts, or counted. Unset: none was said.
+   * Start of the price. Unset if none was configured.
    *
    * @generated from field: google.protobuf.Timestamp from_time = 3;
    */
   fromTime?: Timestamp | undefined;
 
   /**
-   * When a gateway first loaded it for this model. Unset: none has yet, or before this was noted; never set
-   * for what a vendor takes.
+   * Time when a gateway first loaded it for this model. Unset if it was not loaded yet, or before
+   * this was recorded; never set for vendors' prices.
    *
    * @generated from field: google.protobuf.Timestamp load_time = 4;
    */
@@ -73,7 +73,7 @@ export const PriceVersionSchema: GenMessage<PriceVersion> = /*@__PURE__*/
  */
 export type ModelPrices = Message<"uas.billing.v1.ModelPrices"> & {
   /**
-   * What customers name the model by.
+   * Public name of the model.
    *
    * @generated from field: string model_key = 1;
    */
@@ -88,7 +88,7 @@ export type ModelPrices = Message<"uas.billing.v1.ModelPrices"> & {
   versions: PriceVersion[];
 
   /**
-   * What the vendors of its routes take, where the operator said so. For operators only: else empty.
+   * The configured prices of the vendors of its routes. For operators only: else empty.
    *
    * @generated from field: repeated uas.billing.v1.RouteCost costs = 3;
    */
@@ -103,7 +103,7 @@ export const ModelPricesSchema: GenMessage<ModelPrices> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_price, 1);
 
 /**
- * What the vendor of a route takes of the operator.
+ * Price that the vendor of a route charges the operator.
  *
  * @generated from message uas.billing.v1.RouteCost
  */
@@ -123,7 +123,7 @@ export type RouteCost = Message<"uas.billing.v1.RouteCost"> & {
   model: string;
 
   /**
-   * As configured, in the order of time.
+   * As configured, oldest first.
    *
    * @generated from field: repeated uas.billing.v1.PriceVersion versions = 3;
    */

@@ -23,8 +23,8 @@ export const file_uas_billing_v1_receipt: GenFile = /*@__PURE__*/
   fileDesc("Chx1YXMvYmlsbGluZy92MS9yZWNlaXB0LnByb3RvEg51YXMuYmlsbGluZy52MSLUAwoHUmVjZWlwdBIoCgRjYWxsGAEgASgLMhoudWFzLmJpbGxpbmcudjEuQ2FsbFJlY29yZBIPCgdjaGFyZ2VkGAIgASgIEiEKBXByaWNlGAMgASgLMhIudWFzLnR5cGUudjEuUHJpY2USFwoKdGllcl9hYm92ZRgEIAEoBUgAiAEBEioKBWxpbmVzGAUgAygLMhsudWFzLmJpbGxpbmcudjEuUmVjZWlwdExpbmUSEAoIc3VidG90YWwYBiABKAkSEAoIZGlzY291bnQYByABKAkSIgoGYW1vdW50GAggASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJgoKcmVjb21wdXRlZBgJIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EiUKCXNob3J0ZmFsbBgKIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EigKBWhvbGRzGAsgAygLMhkudWFzLmJpbGxpbmcudjEuSG9sZEV2ZW50Ei0KB2VudHJpZXMYDCADKAsyHC51YXMuYmlsbGluZy52MS5SZWNlaXB0RW50cnkSJwoLdmVuZG9yX2Nvc3QYDSABKAsyEi51YXMudHlwZS52MS5Nb25leUINCgtfdGllcl9hYm92ZSJ0CgtSZWNlaXB0TGluZRInCgR1bml0GAEgASgOMhkudWFzLmJpbGxpbmcudjEuUHJpY2VVbml0EhAKCHF1YW50aXR5GAIgASgJEg0KBXByaWNlGAMgASgJEgsKA3BlchgEIAEoBRIOCgZhbW91bnQYBSABKAkihAEKCUhvbGRFdmVudBIrCgRraW5kGAEgASgOMh0udWFzLmJpbGxpbmcudjEuSG9sZEV2ZW50S2luZBIgCgRoZWxkGAIgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAijwIKDFJlY2VpcHRFbnRyeRIWCg50cmFuc2FjdGlvbl9pZBgBIAEoCRIoCgRraW5kGAIgASgOMhoudWFzLmJpbGxpbmcudjEuTGVkZ2VyS2luZBIiCgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leRIqCg5iYWxhbmNlX2JlZm9yZRgEIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EikKDWJhbGFuY2VfYWZ0ZXIYBSABKAsyEi51YXMudHlwZS52MS5Nb25leRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJcmVmZXJlbmNlGAcgASgJKsAECglQcmljZVVuaXQSGgoWUFJJQ0VfVU5JVF9VTlNQRUNJRklFRBAAEhQKEFBSSUNFX1VOSVRfSU5QVVQQARIbChdQUklDRV9VTklUX0NBQ0hFRF9JTlBVVBACEhoKFlBSSUNFX1VOSVRfQ0FDSEVfV1JJVEUQAxIVChFQUklDRV9VTklUX09VVFBVVBAEEhgKFFBSSUNFX1VOSVRfUkVBU09OSU5HEAUSFAoQUFJJQ0VfVU5JVF9JTUFHRRAGEhUKEVBSSUNFX1VOSVRfU0VDT05EEAcSFgoSUFJJQ0VfVU5JVF9SRVFVRVNUEAgSHQoZUFJJQ0VfVU5JVF9DQUNIRV9XUklURV8xSBAJEhoKFlBSSUNFX1VOSVRfQVVESU9fSU5QVVQQChIbChdQUklDRV9VTklUX0FVRElPX09VVFBVVBALEhgKFFBSSUNFX1VOSVRfQ0hBUkFDVEVSEAwSFQoRUFJJQ0VfVU5JVF9TRUFSQ0gQDRIZChVQUklDRV9VTklUX1dFQl9TRUFSQ0gQDhIYChRQUklDRV9VTklUX1dFQl9GRVRDSBAPEh0KGVBSSUNFX1VOSVRfQ09ERV9FWEVDVVRJT04QEBIaChZQUklDRV9VTklUX0ZJTEVfU0VBUkNIEBESHAoYUFJJQ0VfVU5JVF9DQUNIRV9TVE9SQUdFEBISHgoaUFJJQ0VfVU5JVF9DQUNIRV9XUklURV8xMkgQExIbChdQUklDRV9VTklUX0lNQUdFX09VVFBVVBAUKr0BCg1Ib2xkRXZlbnRLaW5kEh8KG0hPTERfRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhgKFEhPTERfRVZFTlRfS0lORF9IRUxEEAESGQoVSE9MRF9FVkVOVF9LSU5EX0dST1dOEAISGwoXSE9MRF9FVkVOVF9LSU5EX1NFVFRMRUQQAxIcChhIT0xEX0VWRU5UX0tJTkRfUkVMRUFTRUQQBBIbChdIT0xEX0VWRU5UX0tJTkRfRVhQSVJFRBAFQlQKEmNvbS51YXMuYmlsbGluZy52MVABWit1YXMtZ2F0ZXdheS9jbGllbnQvdWFzL2JpbGxpbmcvdjE7YmlsbGluZ3YxqgIOVWFzLkJpbGxpbmcuVjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_call, file_uas_type_v1_money, file_uas_type_v1_price]);
 
 /**
- * What one call cost, and why: everything to compute it again. Amounts that are decimal strings are exact and
- * not rounded.
+ * The cost of one call with the complete calculation. Amounts that are decimal strings are exact
+ * and not rounded.
  *
  * @generated from message uas.billing.v1.Receipt
  */
@@ -51,14 +51,14 @@ export type Receipt = Message<"uas.billing.v1.Receipt"> & {
   price?: Price | undefined;
 
   /**
-   * The tier of the price that it was charged at: its `above`. Unset: none of them.
+   * The tier of the price that applied: its `above`. Unset without a tier.
    *
    * @generated from field: optional int32 tier_above = 4;
    */
   tierAbove?: number | undefined;
 
   /**
-   * What it was charged for. Empty where it was not charged.
+   * The charged units. Empty if the call was free.
    *
    * @generated from field: repeated uas.billing.v1.ReceiptLine lines = 5;
    */
@@ -72,22 +72,22 @@ export type Receipt = Message<"uas.billing.v1.Receipt"> & {
   subtotal: string;
 
   /**
-   * What the account's discount takes off it, in USD.
+   * The account's discount on it, in USD.
    *
    * @generated from field: string discount = 7;
    */
   discount: string;
 
   /**
-   * What the call cost: the subtotal less the discount, rounded down to the nano-USD, as it was booked.
+   * Cost of the call as booked: the subtotal less the discount, rounded down to the nano-USD.
    *
    * @generated from field: uas.type.v1.Money amount = 8;
    */
   amount?: Money | undefined;
 
   /**
-   * The same, computed again from the stored price and usage for this receipt. Always equal to `amount`;
-   * unset where the price is not known.
+   * The same, computed again from the stored price and usage for this receipt. Always equal to
+   * `amount`; unset if the price is not known.
    *
    * @generated from field: uas.type.v1.Money recomputed = 9;
    */
@@ -101,21 +101,23 @@ export type Receipt = Message<"uas.billing.v1.Receipt"> & {
   shortfall?: Money | undefined;
 
   /**
-   * What was held for the call, from its start to its end. Empty: nothing was.
+   * Changes of the call's hold, from its start to its end. Empty without a hold.
    *
    * @generated from field: repeated uas.billing.v1.HoldEvent holds = 11;
    */
   holds: HoldEvent[];
 
   /**
-   * The money that moved: the charge, corrections of it, refunds; in the order of time. Empty: none did.
+   * Ledger entries of the call: the charge, its corrections and refunds; oldest first. Empty if
+   * there are none.
    *
    * @generated from field: repeated uas.billing.v1.ReceiptEntry entries = 12;
    */
   entries: ReceiptEntry[];
 
   /**
-   * What the vendor takes of the operator for the call. For operators only, and where the route says what.
+   * Price that the vendor charges the operator for the call. For operators only, and if the route's
+   * cost is configured.
    *
    * @generated from field: uas.type.v1.Money vendor_cost = 13;
    */
@@ -136,14 +138,14 @@ export const ReceiptSchema: GenMessage<Receipt> = /*@__PURE__*/
  */
 export type ReceiptLine = Message<"uas.billing.v1.ReceiptLine"> & {
   /**
-   * What was used.
+   * The billable unit.
    *
    * @generated from field: uas.billing.v1.PriceUnit unit = 1;
    */
   unit: PriceUnit;
 
   /**
-   * How much of it, as a decimal string: whole for all but seconds, which count to the microsecond.
+   * Quantity as a decimal string: whole for all but seconds, which count to the microsecond.
    *
    * @generated from field: string quantity = 2;
    */
@@ -157,7 +159,7 @@ export type ReceiptLine = Message<"uas.billing.v1.ReceiptLine"> & {
   price: string;
 
   /**
-   * What the price is per: 1000000 for tokens, else 1.
+   * Quantity that the price is for: 1000000 for tokens, else 1.
    *
    * @generated from field: int32 per = 4;
    */
@@ -185,14 +187,14 @@ export const ReceiptLineSchema: GenMessage<ReceiptLine> = /*@__PURE__*/
  */
 export type HoldEvent = Message<"uas.billing.v1.HoldEvent"> & {
   /**
-   * What happened.
+   * Kind of the event.
    *
    * @generated from field: uas.billing.v1.HoldEventKind kind = 1;
    */
   kind: HoldEventKind;
 
   /**
-   * What is held for the call from then on.
+   * Amount held for the call from then on.
    *
    * @generated from field: uas.type.v1.Money held = 2;
    */
@@ -234,7 +236,7 @@ export type ReceiptEntry = Message<"uas.billing.v1.ReceiptEntry"> & {
   kind: LedgerKind;
 
   /**
-   * What changed for the customer: positive is in, negative is out.
+   * Change of the customer's balance: positive is in, negative is out.
    *
    * @generated from field: uas.type.v1.Money amount = 3;
    */
@@ -444,7 +446,7 @@ export const PriceUnitSchema: GenEnum<PriceUnit> = /*@__PURE__*/
   enumDesc(file_uas_billing_v1_receipt, 0);
 
 /**
- * What can happen to money that is held.
+ * Changes of held money.
  *
  * @generated from enum uas.billing.v1.HoldEventKind
  */
@@ -457,7 +459,7 @@ export const HoldEventKind = {
   UNSPECIFIED: 0,
 
   /**
-   * It was set aside before the vendor was asked.
+   * It was held before the vendor was called.
    *
    * @generated from enum value: HOLD_EVENT_KIND_HELD = 1;
    */
@@ -493,7 +495,7 @@ export const HoldEventKind = {
 } as const;
 
 /**
- * What can happen to money that is held.
+ * Changes of held money.
  *
  * @generated from enum uas.billing.v1.HoldEventKind
  */

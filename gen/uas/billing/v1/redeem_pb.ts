@@ -19,7 +19,8 @@ export const file_uas_billing_v1_redeem: GenFile = /*@__PURE__*/
   fileDesc("Cht1YXMvYmlsbGluZy92MS9yZWRlZW0ucHJvdG8SDnVhcy5iaWxsaW5nLnYxIuUCCgpSZWRlZW1Db2RlEhYKDnJlZGVlbV9jb2RlX2lkGAEgASgJEgwKBGhpbnQYAiABKAkSIgoGYW1vdW50GAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSKwoGc291cmNlGAQgASgOMhsudWFzLmJpbGxpbmcudjEuVG9wVXBTb3VyY2USDAoEbm90ZRgFIAEoCRIuCgVzdGF0ZRgGIAEoDjIfLnVhcy5iaWxsaW5nLnYxLlJlZGVlbUNvZGVTdGF0ZRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgphY2NvdW50X2lkGAogASgJKq4BCg9SZWRlZW1Db2RlU3RhdGUSIQodUkVERUVNX0NPREVfU1RBVEVfVU5TUEVDSUZJRUQQABIaChZSRURFRU1fQ09ERV9TVEFURV9PUEVOEAESHgoaUkVERUVNX0NPREVfU1RBVEVfUkVERUVNRUQQAhIdChlSRURFRU1fQ09ERV9TVEFURV9SRVZPS0VEEAMSHQoZUkVERUVNX0NPREVfU1RBVEVfRVhQSVJFRBAEQlQKEmNvbS51YXMuYmlsbGluZy52MVABWit1YXMtZ2F0ZXdheS9jbGllbnQvdWFzL2JpbGxpbmcvdjE7YmlsbGluZ3YxqgIOVWFzLkJpbGxpbmcuVjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_type_v1_money]);
 
 /**
- * A code that adds money to the account that redeems it, once. The code itself is told only when it is made.
+ * A code that adds money to the account that redeems it, once. The code itself is returned only
+ * when it is created.
  *
  * @generated from message uas.billing.v1.RedeemCode
  */
@@ -39,21 +40,21 @@ export type RedeemCode = Message<"uas.billing.v1.RedeemCode"> & {
   hint: string;
 
   /**
-   * What it is worth.
+   * Value of the code.
    *
    * @generated from field: uas.type.v1.Money amount = 3;
    */
   amount?: Money | undefined;
 
   /**
-   * What it is booked as: a payment (it was sold) or a grant.
+   * Booked as: a payment (it was sold) or a grant.
    *
    * @generated from field: uas.billing.v1.TopUpSource source = 4;
    */
   source: TopUpSource;
 
   /**
-   * What it was made for, as the operator wrote it.
+   * The operator's note about its purpose.
    *
    * @generated from field: string note = 5;
    */
@@ -88,7 +89,7 @@ export type RedeemCode = Message<"uas.billing.v1.RedeemCode"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * The account that redeemed it. Empty: none has.
+   * The account that redeemed it. Empty before.
    *
    * @generated from field: string account_id = 10;
    */

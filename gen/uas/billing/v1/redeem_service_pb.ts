@@ -29,28 +29,28 @@ export const file_uas_billing_v1_redeem_service: GenFile = /*@__PURE__*/
  */
 export type CreateRedeemCodesRequest = Message<"uas.billing.v1.CreateRedeemCodesRequest"> & {
   /**
-   * What each code is worth. More than zero, at most 1,000,000 USD.
+   * Value of each code. More than zero, at most 1,000,000 USD.
    *
    * @generated from field: uas.type.v1.Money amount = 1;
    */
   amount?: Money | undefined;
 
   /**
-   * How many codes, 1 to 1000. 0: 1.
+   * Number of codes, 1 to 1000. 0: 1.
    *
    * @generated from field: int32 count = 2;
    */
   count: number;
 
   /**
-   * What they are booked as. Default: a grant, which nobody paid.
+   * Booked as. Default: a grant, without a payment.
    *
    * @generated from field: uas.billing.v1.TopUpSource source = 3;
    */
   source: TopUpSource;
 
   /**
-   * What they are for, at most 200 characters, one line. Shown to operators.
+   * Purpose of the codes, at most 200 characters, one line. Shown to operators.
    *
    * @generated from field: string note = 4;
    */
@@ -85,7 +85,7 @@ export type CreateRedeemCodesResponse = Message<"uas.billing.v1.CreateRedeemCode
   codes: string[];
 
   /**
-   * What they are.
+   * The codes' properties.
    *
    * @generated from field: repeated uas.billing.v1.RedeemCode redeem_codes = 2;
    */
@@ -113,7 +113,7 @@ export type ListRedeemCodesRequest = Message<"uas.billing.v1.ListRedeemCodesRequ
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -127,7 +127,7 @@ export type ListRedeemCodesRequest = Message<"uas.billing.v1.ListRedeemCodesRequ
   state: RedeemCodeState;
 
   /**
-   * Only codes that this account has redeemed. Empty: all.
+   * Only codes that this account has redeemed. Empty for all.
    *
    * @generated from field: string account_id = 4;
    */
@@ -155,7 +155,7 @@ export type ListRedeemCodesResponse = Message<"uas.billing.v1.ListRedeemCodesRes
   redeemCodes: RedeemCode[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -246,14 +246,14 @@ export const RedeemRequestSchema: GenMessage<RedeemRequest> = /*@__PURE__*/
  */
 export type RedeemResponse = Message<"uas.billing.v1.RedeemResponse"> & {
   /**
-   * What the code was worth.
+   * Value of the code.
    *
    * @generated from field: uas.type.v1.Money amount = 1;
    */
   amount?: Money | undefined;
 
   /**
-   * What the account has now.
+   * The account's new balance.
    *
    * @generated from field: uas.billing.v1.Balance balance = 2;
    */
@@ -281,7 +281,7 @@ export const RedeemResponseSchema: GenMessage<RedeemResponse> = /*@__PURE__*/
  */
 export const RedeemService: GenService<{
   /**
-   * Makes codes. Not idempotent: each call makes new ones. The codes are told this once.
+   * Creates codes. Not idempotent: each call creates new ones. The codes are returned only here.
    *
    * @generated from rpc uas.billing.v1.RedeemService.CreateRedeemCodes
    */
@@ -301,7 +301,7 @@ export const RedeemService: GenService<{
     output: typeof ListRedeemCodesResponseSchema;
   },
   /**
-   * Ends a code that nobody has redeemed; where somebody has, it is refused. A revoked one stays as it is.
+   * Revokes an unredeemed code; a redeemed one is refused. A revoked code stays revoked.
    *
    * @generated from rpc uas.billing.v1.RedeemService.RevokeRedeemCode
    */
@@ -311,8 +311,9 @@ export const RedeemService: GenService<{
     output: typeof RevokeRedeemCodeResponseSchema;
   },
   /**
-   * Adds what a code is worth to an account. A code counts once: the account that has redeemed it is told so again and
-   * nothing changes; another one gets NOT_FOUND, as for a code that never was, is revoked or is over.
+   * Adds the value of a code to an account. A code counts once: for the account that has redeemed
+   * it, the same result is returned and nothing changes. Another account gets NOT_FOUND, as for an
+   * unknown, revoked or expired code.
    *
    * @generated from rpc uas.billing.v1.RedeemService.Redeem
    */

@@ -15,13 +15,13 @@ export const file_uas_billing_v1_usage: GenFile = /*@__PURE__*/
   fileDesc("Chp1YXMvYmlsbGluZy92MS91c2FnZS5wcm90bxIOdWFzLmJpbGxpbmcudjEiowMKC1VzYWdlVG90YWxzEhIKCmNhbGxfY291bnQYASABKAMSGQoRZmFpbGVkX2NhbGxfY291bnQYAiABKAMSFAoMaW5wdXRfdG9rZW5zGAMgASgDEhsKE2NhY2hlZF9pbnB1dF90b2tlbnMYBCABKAMSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAUgASgDEhUKDW91dHB1dF90b2tlbnMYBiABKAMSGAoQcmVhc29uaW5nX3Rva2VucxgHIAEoAxITCgtpbWFnZV9jb3VudBgIIAEoAxIVCg1zZWNvbmRfbWljcm9zGAkgASgDEiAKBGNvc3QYCiABKAsyEi51YXMudHlwZS52MS5Nb25leRInCgt2ZW5kb3JfY29zdBgLIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EigKDGF0dGVtcHRfY29zdBgMIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EiAKBGxvc3MYDSABKAsyEi51YXMudHlwZS52MS5Nb25leRIiCgZtYXJnaW4YDiABKAsyEi51YXMudHlwZS52MS5Nb25leSKDAQoLVXNhZ2VTZXJpZXMSDQoFZ3JvdXAYASABKAkSDAoEcmVzdBgCIAEoCBIrCgZ0b3RhbHMYAyABKAsyGy51YXMuYmlsbGluZy52MS5Vc2FnZVRvdGFscxIqCgZwb2ludHMYBCADKAsyGi51YXMuYmlsbGluZy52MS5Vc2FnZVBvaW50IkkKClVzYWdlUG9pbnQSDgoGYnVja2V0GAEgASgFEisKBnRvdGFscxgCIAEoCzIbLnVhcy5iaWxsaW5nLnYxLlVzYWdlVG90YWxzKocBCgtVc2FnZUJ1Y2tldBIcChhVU0FHRV9CVUNLRVRfVU5TUEVDSUZJRUQQABIVChFVU0FHRV9CVUNLRVRfSE9VUhABEhQKEFVTQUdFX0JVQ0tFVF9EQVkQAhIVChFVU0FHRV9CVUNLRVRfV0VFSxADEhYKElVTQUdFX0JVQ0tFVF9NT05USBAEKpwBCgpVc2FnZUdyb3VwEhsKF1VTQUdFX0dST1VQX1VOU1BFQ0lGSUVEEAASFAoQVVNBR0VfR1JPVVBfTk9ORRABEhUKEVVTQUdFX0dST1VQX01PREVMEAISEwoPVVNBR0VfR1JPVVBfS0VZEAMSFgoSVVNBR0VfR1JPVVBfVkVORE9SEAQSFwoTVVNBR0VfR1JPVVBfQUNDT1VOVBAFKpIBCgtVc2FnZU1ldHJpYxIcChhVU0FHRV9NRVRSSUNfVU5TUEVDSUZJRUQQABIVChFVU0FHRV9NRVRSSUNfQ09TVBABEhYKElVTQUdFX01FVFJJQ19DQUxMUxACEh0KGVVTQUdFX01FVFJJQ19GQUlMRURfQ0FMTFMQAxIXChNVU0FHRV9NRVRSSUNfVE9LRU5TEARCVAoSY29tLnVhcy5iaWxsaW5nLnYxUAFaK3Vhcy1nYXRld2F5L2NsaWVudC91YXMvYmlsbGluZy92MTtiaWxsaW5ndjGqAg5VYXMuQmlsbGluZy5WMWIGcHJvdG8z", [file_uas_type_v1_money]);
 
 /**
- * What several calls consumed and cost together: the exact sums of their records.
+ * Usage and cost of several calls: the exact sums of their records.
  *
  * @generated from message uas.billing.v1.UsageTotals
  */
 export type UsageTotals = Message<"uas.billing.v1.UsageTotals"> & {
   /**
-   * How many calls.
+   * Number of calls.
    *
    * @generated from field: int64 call_count = 1;
    */
@@ -84,36 +84,36 @@ export type UsageTotals = Message<"uas.billing.v1.UsageTotals"> & {
   secondMicros: bigint;
 
   /**
-   * What the calls were charged.
+   * Charge of the calls.
    *
    * @generated from field: uas.type.v1.Money cost = 10;
    */
   cost?: Money | undefined;
 
   /**
-   * What the vendors took of the operator for them, where it is known. For operators only.
+   * Known costs of the calls at the vendors. For operators only.
    *
    * @generated from field: uas.type.v1.Money vendor_cost = 11;
    */
   vendorCost?: Money | undefined;
 
   /**
-   * What vendors may have taken for attempts that were abandoned for another route, where it is known: at most this much. For
-   * operators only.
+   * Known maximum cost of attempts that were abandoned for another route. For operators only.
    *
    * @generated from field: uas.type.v1.Money attempt_cost = 12;
    */
   attemptCost?: Money | undefined;
 
   /**
-   * What the calls were charged beyond what their accounts could pay: the platform's loss. For operators only.
+   * Charges that the accounts could not pay: the platform's loss. For operators only.
    *
    * @generated from field: uas.type.v1.Money loss = 13;
    */
   loss?: Money | undefined;
 
   /**
-   * What is left of `cost` after `vendor_cost`, `attempt_cost` and `loss`. Below 0: the calls lost money. For operators only.
+   * `cost` less `vendor_cost`, `attempt_cost` and `loss`. Below 0: the calls lost money. For
+   * operators only.
    *
    * @generated from field: uas.type.v1.Money margin = 14;
    */
@@ -134,8 +134,8 @@ export const UsageTotalsSchema: GenMessage<UsageTotals> = /*@__PURE__*/
  */
 export type UsageSeries = Message<"uas.billing.v1.UsageSeries"> & {
   /**
-   * The group: a model key, a key id, a vendor's name or an account id, as `group` of the request says. Empty where nothing is grouped, for
-   * calls without a model, key or vendor, and for the rest.
+   * The group: a model key, a key id, a vendor's name or an account id, as `group` of the request
+   * says. Empty if nothing is grouped, for calls without a model, key or vendor, and for the rest.
    *
    * @generated from field: string group = 1;
    */
@@ -199,8 +199,8 @@ export const UsagePointSchema: GenMessage<UsagePoint> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_usage, 2);
 
 /**
- * How long a bucket of a series is. Buckets begin with the hours, days, weeks (on Monday) and months of the
- * request's time zone.
+ * Length of a bucket of a series. Buckets begin with the hours, days, weeks (on Monday) and months
+ * of the request's time zone.
  *
  * @generated from enum uas.billing.v1.UsageBucket
  */
@@ -220,7 +220,7 @@ export const UsageBucket = {
   HOUR: 1,
 
   /**
-   * A day, of 23 to 25 hours where clocks change.
+   * A day, of 23 to 25 hours if clocks change.
    *
    * @generated from enum value: USAGE_BUCKET_DAY = 2;
    */
@@ -242,8 +242,8 @@ export const UsageBucket = {
 } as const;
 
 /**
- * How long a bucket of a series is. Buckets begin with the hours, days, weeks (on Monday) and months of the
- * request's time zone.
+ * Length of a bucket of a series. Buckets begin with the hours, days, weeks (on Monday) and months
+ * of the request's time zone.
  *
  * @generated from enum uas.billing.v1.UsageBucket
  */
@@ -256,7 +256,7 @@ export const UsageBucketSchema: GenEnum<UsageBucket> = /*@__PURE__*/
   enumDesc(file_uas_billing_v1_usage, 0);
 
 /**
- * What usage is told apart by.
+ * Grouping of usage.
  *
  * @generated from enum uas.billing.v1.UsageGroup
  */
@@ -305,7 +305,7 @@ export const UsageGroup = {
 } as const;
 
 /**
- * What usage is told apart by.
+ * Grouping of usage.
  *
  * @generated from enum uas.billing.v1.UsageGroup
  */
@@ -318,7 +318,7 @@ export const UsageGroupSchema: GenEnum<UsageGroup> = /*@__PURE__*/
   enumDesc(file_uas_billing_v1_usage, 1);
 
 /**
- * What makes a group one of the largest.
+ * Measure by which the largest groups are selected.
  *
  * @generated from enum uas.billing.v1.UsageMetric
  */
@@ -331,21 +331,21 @@ export const UsageMetric = {
   UNSPECIFIED: 0,
 
   /**
-   * What its calls were charged.
+   * Charge of its calls.
    *
    * @generated from enum value: USAGE_METRIC_COST = 1;
    */
   COST: 1,
 
   /**
-   * How many calls it has.
+   * Number of its calls.
    *
    * @generated from enum value: USAGE_METRIC_CALLS = 2;
    */
   CALLS: 2,
 
   /**
-   * How many of its calls failed.
+   * Number of its failed calls.
    *
    * @generated from enum value: USAGE_METRIC_FAILED_CALLS = 3;
    */
@@ -360,7 +360,7 @@ export const UsageMetric = {
 } as const;
 
 /**
- * What makes a group one of the largest.
+ * Measure by which the largest groups are selected.
  *
  * @generated from enum uas.billing.v1.UsageMetric
  */

@@ -25,7 +25,7 @@ export const file_uas_billing_v1_usage_service: GenFile = /*@__PURE__*/
  */
 export type GetUsageSeriesRequest = Message<"uas.billing.v1.GetUsageSeriesRequest"> & {
   /**
-   * The account. Empty: all accounts together; operators only.
+   * The account. Empty for all accounts together; operators only.
    *
    * @generated from field: string account_id = 1;
    */
@@ -46,7 +46,7 @@ export type GetUsageSeriesRequest = Message<"uas.billing.v1.GetUsageSeriesReques
   toTime?: Timestamp | undefined;
 
   /**
-   * How long a bucket is. Default: a day. A range of more than 1000 buckets is refused.
+   * Length of a bucket. Default: a day. A range of more than 1000 buckets is refused.
    *
    * @generated from field: uas.billing.v1.UsageBucket bucket = 4;
    */
@@ -61,36 +61,36 @@ export type GetUsageSeriesRequest = Message<"uas.billing.v1.GetUsageSeriesReques
   timeZone: string;
 
   /**
-   * What to tell apart. Default: nothing.
+   * Grouping. Default: none.
    *
    * @generated from field: uas.billing.v1.UsageGroup group = 6;
    */
   group: UsageGroup;
 
   /**
-   * The most groups with a series of their own, 0 to 100; the others are the rest. 0: 10. Over 100 counts as 100;
-   * negative is refused.
+   * Maximum number of groups with a separate series, 0 to 100; the others are summed up. 0: 10.
+   * Over 100 counts as 100; negative is refused.
    *
    * @generated from field: int32 group_limit = 7;
    */
   groupLimit: number;
 
   /**
-   * What makes a group one of the largest. Default: its cost.
+   * Measure by which the largest groups are selected. Default: the cost.
    *
    * @generated from field: uas.billing.v1.UsageMetric metric = 8;
    */
   metric: UsageMetric;
 
   /**
-   * Only calls of this model. Empty: of all.
+   * Only calls of this model. Empty means of all.
    *
    * @generated from field: string model = 9;
    */
   model: string;
 
   /**
-   * Only calls with this key. Empty: with all.
+   * Only calls with this key. Empty with all.
    *
    * @generated from field: string key_id = 10;
    */
@@ -148,8 +148,9 @@ export const GetUsageSeriesResponseSchema: GenMessage<GetUsageSeriesResponse> = 
   messageDesc(file_uas_billing_v1_usage_service, 1);
 
 /**
- * Adds calls up over time. A call counts to the moment in its id: its start, however long it ran. A charge has the id of its
- * call and a correction names it, so that the call log, the series and the ledger say the same of any range.
+ * Adds calls up over time. A call belongs to the time in its ID, which is its start. A charge has
+ * the ID of its call and a correction names it, so the call log, the series and the ledger agree on
+ * any range.
  *
  * @generated from service uas.billing.v1.UsageService
  */

@@ -17,8 +17,9 @@ export const file_uas_error_v1_error: GenFile = /*@__PURE__*/
   fileDesc("Chh1YXMvZXJyb3IvdjEvZXJyb3IucHJvdG8SDHVhcy5lcnJvci52MSLfAQoLRXJyb3JEZXRhaWwSJQoEY29kZRgBIAEoDjIXLnVhcy5lcnJvci52MS5FcnJvckNvZGUSDQoFcGFyYW0YAiABKAkSLgoLcmV0cnlfZGVsYXkYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoIbWV0YWRhdGEYBCADKAsyJy51YXMuZXJyb3IudjEuRXJyb3JEZXRhaWwuTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEqzQYKCUVycm9yQ29kZRIaChZFUlJPUl9DT0RFX1VOU1BFQ0lGSUVEEAASHgoaRVJST1JfQ09ERV9JTlZBTElEX1JFUVVFU1QQARIeChpFUlJPUl9DT0RFX1VOQVVUSEVOVElDQVRFRBACEiMKH0VSUk9SX0NPREVfSU5TVUZGSUNJRU5UX0JBTEFOQ0UQAxIcChhFUlJPUl9DT0RFX0FDQ0VTU19ERU5JRUQQBBIeChpFUlJPUl9DT0RFX01PREVMX05PVF9GT1VORBAFEh0KGUVSUk9SX0NPREVfVEFTS19OT1RfRk9VTkQQBhIYChRFUlJPUl9DT0RFX05PVF9GT1VORBAHEiEKHUVSUk9SX0NPREVfTUVUSE9EX05PVF9BTExPV0VEEAgSIwofRVJST1JfQ09ERV9UQVNLX05PVF9DQU5DRUxMQUJMRRAJEiAKHEVSUk9SX0NPREVfUkVRVUVTVF9UT09fTEFSR0UQChIlCiFFUlJPUl9DT0RFX1VOU1VQUE9SVEVEX01FRElBX1RZUEUQCxIlCiFFUlJPUl9DT0RFX0lERU1QT1RFTkNZX0tFWV9SRVVTRUQQDBIiCh5FUlJPUl9DT0RFX1JBVEVfTElNSVRfRVhDRUVERUQQDRIZChVFUlJPUl9DT0RFX1FVRVVFX0ZVTEwQDhIdChlFUlJPUl9DT0RFX0lOVEVSTkFMX0VSUk9SEA8SHQoZRVJST1JfQ09ERV9VUFNUUkVBTV9FUlJPUhAQEiIKHkVSUk9SX0NPREVfU0VSVklDRV9VTkFWQUlMQUJMRRAREiIKHkVSUk9SX0NPREVfVVBTVFJFQU1fT1ZFUkxPQURFRBASEh8KG0VSUk9SX0NPREVfVVBTVFJFQU1fVElNRU9VVBATEh8KG0VSUk9SX0NPREVfQ09OVEVOVF9SRUpFQ1RFRBAUEiEKHUVSUk9SX0NPREVfSU5WQUxJRF9QQVJBTUVURVJTEBUSJgoiRVJST1JfQ09ERV9VUFNUUkVBTV9TVUJNSVRfVU5LTk9XThAWEhsKF0VSUk9SX0NPREVfVEFTS19USU1FT1VUEBcSIQodRVJST1JfQ09ERV9SRVNVTFRfVU5BVkFJTEFCTEUQGEJMChBjb20udWFzLmVycm9yLnYxUAFaJ3Vhcy1nYXRld2F5L2NsaWVudC91YXMvZXJyb3IvdjE7ZXJyb3J2MaoCDFVhcy5FcnJvci5WMWIGcHJvdG8z", [file_google_protobuf_duration]);
 
 /**
- * The detail that every failed RPC carries, exactly once. Beside it are the standard details google.rpc.ErrorInfo, with
- * the name of the code as its reason and the domain `uas`, and google.rpc.RetryInfo, if there is a time to wait.
+ * The detail that every failed RPC carries, exactly once. It is accompanied by the standard details
+ * google.rpc.ErrorInfo, with the name of the code as its reason and the domain `uas`, and
+ * google.rpc.RetryInfo, if there is a time to wait.
  *
  * @generated from message uas.error.v1.ErrorDetail
  */
@@ -32,14 +33,14 @@ export type ErrorDetail = Message<"uas.error.v1.ErrorDetail"> & {
 
   /**
    * The request member at fault, in the words of the caller's dialect, for example `max_tokens`.
-   * Empty where none is.
+   * Empty if none is.
    *
    * @generated from field: string param = 2;
    */
   param: string;
 
   /**
-   * How long to wait before a retry makes sense, in whole seconds, at least 1. Unset: not said.
+   * Minimum wait before a retry, in whole seconds, at least 1. Unset if unknown.
    *
    * @generated from field: google.protobuf.Duration retry_delay = 3;
    */
@@ -62,7 +63,8 @@ export const ErrorDetailSchema: GenMessage<ErrorDetail> = /*@__PURE__*/
 
 /**
  * The stable cause of a failed call. The documented error code is the name without its prefix, in
- * lower case: ERROR_CODE_ACCESS_DENIED is `access_denied`. The HTTP status stands beside each.
+ * lower case: ERROR_CODE_ACCESS_DENIED is `access_denied`. Each value's comment begins with its
+ * HTTP status.
  *
  * @generated from enum uas.error.v1.ErrorCode
  */
@@ -82,7 +84,7 @@ export const ErrorCode = {
   INVALID_REQUEST: 1,
 
   /**
-   * 401, documented as `invalid_request`: no key was sent, or it is not a valid one.
+   * 401, documented as `invalid_request`: the key is missing or invalid.
    *
    * @generated from enum value: ERROR_CODE_UNAUTHENTICATED = 2;
    */
@@ -103,7 +105,7 @@ export const ErrorCode = {
   ACCESS_DENIED: 4,
 
   /**
-   * 404: no such model, or none that this caller may know of.
+   * 404: the model does not exist, or the caller may not see it.
    *
    * @generated from enum value: ERROR_CODE_MODEL_NOT_FOUND = 5;
    */
@@ -159,8 +161,8 @@ export const ErrorCode = {
   IDEMPOTENCY_KEY_REUSED: 12,
 
   /**
-   * 429: the vendor asks to slow down, or on the console too many codes or attempts were made; retry after the time in
-   * `retry-after`.
+   * 429: a limit of the key, account or vendor was reached, or on the console too many codes or
+   * attempts were made; retry after the time in `retry-after`.
    *
    * @generated from enum value: ERROR_CODE_RATE_LIMIT_EXCEEDED = 13;
    */
@@ -209,7 +211,7 @@ export const ErrorCode = {
   UPSTREAM_TIMEOUT: 19,
 
   /**
-   * 400: of tasks only: the vendor rejected what was asked for, or what came of it, as not allowed.
+   * 400: of tasks only: the vendor rejected the input or the result as not allowed.
    *
    * @generated from enum value: ERROR_CODE_CONTENT_REJECTED = 20;
    */
@@ -223,7 +225,8 @@ export const ErrorCode = {
   INVALID_PARAMETERS: 21,
 
   /**
-   * 500: of tasks only: whether the vendor took the task could not be found out; it is not asked again.
+   * 500: of tasks only: it is unknown whether the vendor received the task; it is not submitted
+   * again.
    *
    * @generated from enum value: ERROR_CODE_UPSTREAM_SUBMIT_UNKNOWN = 22;
    */
@@ -246,7 +249,8 @@ export const ErrorCode = {
 
 /**
  * The stable cause of a failed call. The documented error code is the name without its prefix, in
- * lower case: ERROR_CODE_ACCESS_DENIED is `access_denied`. The HTTP status stands beside each.
+ * lower case: ERROR_CODE_ACCESS_DENIED is `access_denied`. Each value's comment begins with its
+ * HTTP status.
  *
  * @generated from enum uas.error.v1.ErrorCode
  */

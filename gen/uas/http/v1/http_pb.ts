@@ -45,7 +45,7 @@ export type Deprecation = Message<"uas.http.v1.Deprecation"> & {
   sunsetDate: string;
 
   /**
-   * What to use instead, as a phrase, for example `use TaskService.ListTasks`.
+   * The replacement, as a phrase, for example `use TaskService.ListTasks`.
    *
    * @generated from field: string replacement = 4;
    */
@@ -110,25 +110,26 @@ export type Route = Message<"uas.http.v1.Route"> & {
   platformAliases: boolean;
 
   /**
-   * The request header, in lower case, whose presence makes a request one for this route: where two
-   * styles use one path for different things, it tells them apart. A route of the same path without one
-   * takes the other requests. Empty: whatever the headers.
+   * The request header, in lower case, whose presence selects this route if two styles use one path
+   * for different purposes. A route of the same path without one takes the other requests. Empty
+   * for any headers.
    *
    * @generated from field: string when_header = 7;
    */
   whenHeader: string;
 
   /**
-   * The parameter of the query that makes a GET one for this route where it is `true`. A route of the same path
-   * without one takes the other requests. Empty: whatever the query. Not together with `when_header`.
+   * The parameter of the query that makes a GET one for this route if it is `true`. A route of the
+   * same path without one takes the other requests. Empty means whatever the query. Not together
+   * with `when_header`.
    *
    * @generated from field: string when_query = 8;
    */
   whenQuery: string;
 
   /**
-   * What is asked of the model, on the routes of [uas.inference.v1.MediaService.ExchangeMedia][]. Elsewhere
-   * unspecified.
+   * Operation of the model, on the routes of [uas.inference.v1.MediaService.ExchangeMedia][].
+   * Elsewhere unspecified.
    *
    * @generated from field: uas.http.v1.MediaOperation media_operation = 9;
    */
@@ -151,8 +152,9 @@ export type Route = Message<"uas.http.v1.Route"> & {
   webSocket: boolean;
 
   /**
-   * What the route does, in one sentence without a full stop, for the documents that clients read. Empty: the first
-   * sentence of the RPC's comment. An RPC with several routes that do different things names each of them.
+   * Summary of the route in one sentence without a full stop, for the documents that clients read.
+   * Empty for the first sentence of the RPC's comment. An RPC with several routes for different
+   * purposes needs one for each.
    *
    * @generated from field: string summary = 12;
    */
@@ -175,7 +177,7 @@ export const RouteSchema: GenMessage<Route> = /*@__PURE__*/
   messageDesc(file_uas_http_v1_http, 1);
 
 /**
- * What a request for images or audio asks of its model.
+ * Operation of a request for images or audio.
  *
  * @generated from enum uas.http.v1.MediaOperation
  */
@@ -231,7 +233,7 @@ export const MediaOperation = {
 } as const;
 
 /**
- * What a request for images or audio asks of its model.
+ * Operation of a request for images or audio.
  *
  * @generated from enum uas.http.v1.MediaOperation
  */
@@ -244,7 +246,7 @@ export const MediaOperationSchema: GenEnum<MediaOperation> = /*@__PURE__*/
   enumDesc(file_uas_http_v1_http, 0);
 
 /**
- * A JSON wire style: what request bodies, reply bodies, stream events and errors look like.
+ * A JSON wire style: the form of request bodies, reply bodies, stream events and errors.
  *
  * @generated from enum uas.http.v1.Dialect
  */
@@ -308,7 +310,7 @@ export const Dialect = {
 } as const;
 
 /**
- * A JSON wire style: what request bodies, reply bodies, stream events and errors look like.
+ * A JSON wire style: the form of request bodies, reply bodies, stream events and errors.
  *
  * @generated from enum uas.http.v1.Dialect
  */
@@ -321,7 +323,7 @@ export const DialectSchema: GenEnum<Dialect> = /*@__PURE__*/
   enumDesc(file_uas_http_v1_http, 1);
 
 /**
- * Who may call an RPC.
+ * Callers who may use an RPC.
  *
  * @generated from enum uas.http.v1.Access
  */
@@ -370,7 +372,7 @@ export const Access = {
 } as const;
 
 /**
- * Who may call an RPC.
+ * Callers who may use an RPC.
  *
  * @generated from enum uas.http.v1.Access
  */
@@ -392,7 +394,7 @@ export const route: GenExtension<MethodOptions, Route[]> = /*@__PURE__*/
   extDesc(file_uas_http_v1_http, 0);
 
 /**
- * Who may call this RPC. Every RPC declares it; UNSPECIFIED is refused at start.
+ * Callers who may use this RPC. Every RPC declares it; UNSPECIFIED is refused at start.
  *
  * @generated from extension: uas.http.v1.Access access = 50102;
  */

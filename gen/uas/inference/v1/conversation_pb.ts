@@ -15,35 +15,35 @@ export const file_uas_inference_v1_conversation: GenFile = /*@__PURE__*/
   fileDesc("CiN1YXMvaW5mZXJlbmNlL3YxL2NvbnZlcnNhdGlvbi5wcm90bxIQdWFzLmluZmVyZW5jZS52MSLJAQoMQ29udmVyc2F0aW9uEiUKBXR1cm5zGAEgAygLMhYudWFzLmluZmVyZW5jZS52MS5UdXJuEiUKBXRvb2xzGAIgAygLMhYudWFzLmluZmVyZW5jZS52MS5Ub29sEjEKC3Rvb2xfY2hvaWNlGAMgASgLMhwudWFzLmluZmVyZW5jZS52MS5Ub29sQ2hvaWNlEiAKE3BhcmFsbGVsX3Rvb2xfY2FsbHMYBCABKAhIAIgBAUIWChRfcGFyYWxsZWxfdG9vbF9jYWxscyK9AQoEVHVybhIkCgRyb2xlGAEgASgOMhYudWFzLmluZmVyZW5jZS52MS5Sb2xlEiUKBXBhcnRzGAIgAygLMhYudWFzLmluZmVyZW5jZS52MS5QYXJ0EgwKBG5hbWUYAyABKAkSEQoJcm9sZV93b3JkGAQgASgJEg8KB2l0ZW1faWQYBSABKAkSDQoFcGxhaW4YBiABKAgSJwoGZXh0cmFzGAcgAygLMhcudWFzLmluZmVyZW5jZS52MS5FeHRyYSK8AwoEUGFydBIqCgR0ZXh0GAEgASgLMhoudWFzLmluZmVyZW5jZS52MS5UZXh0UGFydEgAEiwKBW1lZGlhGAIgASgLMhsudWFzLmluZmVyZW5jZS52MS5NZWRpYVBhcnRIABIvCgl0b29sX2NhbGwYAyABKAsyGi51YXMuaW5mZXJlbmNlLnYxLlRvb2xDYWxsSAASMwoLdG9vbF9yZXN1bHQYBCABKAsyHC51YXMuaW5mZXJlbmNlLnYxLlRvb2xSZXN1bHRIABIwCglyZWFzb25pbmcYBSABKAsyGy51YXMuaW5mZXJlbmNlLnYxLlJlYXNvbmluZ0gAEjAKB3JlZnVzYWwYBiABKAsyHS51YXMuaW5mZXJlbmNlLnYxLlJlZnVzYWxQYXJ0SAASLgoGb3BhcXVlGAcgASgLMhwudWFzLmluZmVyZW5jZS52MS5PcGFxdWVQYXJ0SAASLwoKY2FjaGVfaGludBgIIAEoCzIbLnVhcy5pbmZlcmVuY2UudjEuQ2FjaGVIaW50EicKBmV4dHJhcxgJIAMoCzIXLnVhcy5pbmZlcmVuY2UudjEuRXh0cmFCBgoEa2luZCJHCghUZXh0UGFydBIMCgR0ZXh0GAEgASgJEi0KCWNpdGF0aW9ucxgCIAMoCzIaLnVhcy5pbmZlcmVuY2UudjEuQ2l0YXRpb24iqwEKCENpdGF0aW9uEiUKB2RpYWxlY3QYASABKA4yFC51YXMuaHR0cC52MS5EaWFsZWN0EgwKBGpzb24YAiABKAkSCwoDdXJsGAMgASgJEg0KBXRpdGxlGAQgASgJEhgKC3N0YXJ0X2luZGV4GAUgASgFSACIAQESFgoJZW5kX2luZGV4GAYgASgFSAGIAQFCDgoMX3N0YXJ0X2luZGV4QgwKCl9lbmRfaW5kZXgiGwoLUmVmdXNhbFBhcnQSDAoEdGV4dBgBIAEoCSLsAQoJTWVkaWFQYXJ0EikKBHR5cGUYASABKA4yGy51YXMuaW5mZXJlbmNlLnYxLk1lZGlhVHlwZRIRCgltaW1lX3R5cGUYAiABKAkSEAoGYmFzZTY0GAMgASgJSAASDQoDdXJsGAQgASgJSAASEQoHZmlsZV9pZBgFIAEoCUgAEg4KBHRleHQYBiABKAlIABIOCgZkZXRhaWwYByABKAkSEAoIZmlsZW5hbWUYCCABKAkSDQoFdGl0bGUYCSABKAkSDwoHY29udGV4dBgKIAEoCRIRCgljaXRhdGlvbnMYCyABKAhCCAoGc291cmNlIoEBCghUb29sQ2FsbBIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEigKBHR5cGUYAyABKA4yGi51YXMuaW5mZXJlbmNlLnYxLlRvb2xUeXBlEg0KBWlucHV0GAQgASgJEhEKCW5hbWVzcGFjZRgFIAEoCRIPCgdpdGVtX2lkGAYgASgJIrMBCgpUb29sUmVzdWx0EhQKDHRvb2xfY2FsbF9pZBgBIAEoCRIlCgVwYXJ0cxgCIAMoCzIWLnVhcy5pbmZlcmVuY2UudjEuUGFydBIQCghpc19lcnJvchgDIAEoCBIoCgR0eXBlGAQgASgOMhoudWFzLmluZmVyZW5jZS52MS5Ub29sVHlwZRIMCgRuYW1lGAUgASgJEg8KB2l0ZW1faWQYBiABKAkSDQoFcGxhaW4YByABKAgibAoJUmVhc29uaW5nEgwKBHRleHQYASABKAkSEQoJc3VtbWFyaWVzGAIgAygJEi0KBHNlYWwYAyABKAsyHy51YXMuaW5mZXJlbmNlLnYxLlJlYXNvbmluZ1NlYWwSDwoHaXRlbV9pZBgEIAEoCSJXCg1SZWFzb25pbmdTZWFsEiUKB2RpYWxlY3QYASABKA4yFC51YXMuaHR0cC52MS5EaWFsZWN0EhEKCXNpZ25hdHVyZRgCIAEoCRIMCgRkYXRhGAMgASgJIk8KCk9wYXF1ZVBhcnQSJQoHZGlhbGVjdBgBIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSDAoEdHlwZRgCIAEoCRIMCgRqc29uGAMgASgJIiMKBUV4dHJhEgwKBG5hbWUYASABKAkSDAoEanNvbhgCIAEoCSIYCglDYWNoZUhpbnQSCwoDdHRsGAEgASgJIq4CCgRUb29sEjIKCGZ1bmN0aW9uGAEgASgLMh4udWFzLmluZmVyZW5jZS52MS5GdW5jdGlvblRvb2xIABIuCgZjdXN0b20YAiABKAsyHC51YXMuaW5mZXJlbmNlLnYxLkN1c3RvbVRvb2xIABIuCgZvcGFxdWUYAyABKAsyHC51YXMuaW5mZXJlbmNlLnYxLk9wYXF1ZVBhcnRIABIRCgluYW1lc3BhY2UYBCABKAkSHQoVbmFtZXNwYWNlX2Rlc2NyaXB0aW9uGAUgASgJEi8KCmNhY2hlX2hpbnQYBiABKAsyGy51YXMuaW5mZXJlbmNlLnYxLkNhY2hlSGludBInCgZleHRyYXMYByADKAsyFy51YXMuaW5mZXJlbmNlLnYxLkV4dHJhQgYKBGtpbmQiagoMRnVuY3Rpb25Ub29sEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSFwoPcGFyYW1ldGVyc19qc29uGAMgASgJEhMKBnN0cmljdBgEIAEoCEgAiAEBQgkKB19zdHJpY3QiRAoKQ3VzdG9tVG9vbBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhMKC2Zvcm1hdF9qc29uGAMgASgJIsEBCgpUb29sQ2hvaWNlEi4KBG1vZGUYASABKA4yIC51YXMuaW5mZXJlbmNlLnYxLlRvb2xDaG9pY2VNb2RlEigKBHRvb2wYAiABKAsyGi51YXMuaW5mZXJlbmNlLnYxLlRvb2xOYW1lEisKB2FsbG93ZWQYAyADKAsyGi51YXMuaW5mZXJlbmNlLnYxLlRvb2xOYW1lEiwKBm9wYXF1ZRgEIAEoCzIcLnVhcy5pbmZlcmVuY2UudjEuT3BhcXVlUGFydCJCCghUb29sTmFtZRIMCgRuYW1lGAEgASgJEigKBHR5cGUYAiABKA4yGi51YXMuaW5mZXJlbmNlLnYxLlRvb2xUeXBlKlAKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfU1lTVEVNEAESDQoJUk9MRV9VU0VSEAISEgoOUk9MRV9BU1NJU1RBTlQQAypsCglNZWRpYVR5cGUSGgoWTUVESUFfVFlQRV9VTlNQRUNJRklFRBAAEhQKEE1FRElBX1RZUEVfSU1BR0UQARIXChNNRURJQV9UWVBFX0RPQ1VNRU5UEAISFAoQTUVESUFfVFlQRV9BVURJTxADKlMKCFRvb2xUeXBlEhkKFVRPT0xfVFlQRV9VTlNQRUNJRklFRBAAEhYKElRPT0xfVFlQRV9GVU5DVElPThABEhQKEFRPT0xfVFlQRV9DVVNUT00QAiqjAQoOVG9vbENob2ljZU1vZGUSIAocVE9PTF9DSE9JQ0VfTU9ERV9VTlNQRUNJRklFRBAAEhkKFVRPT0xfQ0hPSUNFX01PREVfQVVUTxABEhkKFVRPT0xfQ0hPSUNFX01PREVfTk9ORRACEh0KGVRPT0xfQ0hPSUNFX01PREVfUkVRVUlSRUQQAxIaChZUT09MX0NIT0lDRV9NT0RFX05BTUVEEARCXAoUY29tLnVhcy5pbmZlcmVuY2UudjFQAVovdWFzLWdhdGV3YXkvY2xpZW50L3Vhcy9pbmZlcmVuY2UvdjE7aW5mZXJlbmNldjGqAhBVYXMuSW5mZXJlbmNlLlYxYgZwcm90bzM", [file_uas_http_v1_http]);
 
 /**
- * What a model is asked to go on from, in no particular wire style. JSON that only the model reads
- * (schemas, arguments) is kept as its text, so that it crosses unchanged.
+ * The input of a model, independent of wire styles. JSON that only the model reads (schemas,
+ * arguments) is kept as its text, so that it passes unchanged.
  *
  * @generated from message uas.inference.v1.Conversation
  */
 export type Conversation = Message<"uas.inference.v1.Conversation"> & {
   /**
-   * The turns, in order. System messages stand where they were sent.
+   * The turns, in order. System messages keep their positions.
    *
    * @generated from field: repeated uas.inference.v1.Turn turns = 1;
    */
   turns: Turn[];
 
   /**
-   * What the model may call.
+   * Tools that the model may call.
    *
    * @generated from field: repeated uas.inference.v1.Tool tools = 2;
    */
   tools: Tool[];
 
   /**
-   * Which of the tools it must, may or must not call. Absent: the vendor's default.
+   * Tools that it must, may or must not call. Absent for the vendor's default.
    *
    * @generated from field: uas.inference.v1.ToolChoice tool_choice = 3;
    */
   toolChoice?: ToolChoice | undefined;
 
   /**
-   * Whether it may call several tools at once. Absent: the vendor's default.
+   * Whether it may call several tools at once. Absent for the vendor's default.
    *
    * @generated from field: optional bool parallel_tool_calls = 4;
    */
@@ -64,42 +64,43 @@ export const ConversationSchema: GenMessage<Conversation> = /*@__PURE__*/
  */
 export type Turn = Message<"uas.inference.v1.Turn"> & {
   /**
-   * Who speaks.
+   * Speaker of the turn.
    *
    * @generated from field: uas.inference.v1.Role role = 1;
    */
   role: Role;
 
   /**
-   * What is said, in order.
+   * Content of the turn, in order.
    *
    * @generated from field: repeated uas.inference.v1.Part parts = 2;
    */
   parts: Part[];
 
   /**
-   * The speaker's name, where several share a role. Empty: none.
+   * The speaker's name, if several share a role. Empty without a name.
    *
    * @generated from field: string name = 3;
    */
   name: string;
 
   /**
-   * The word that the wire used for the role where there are two: `developer` or `system`. Empty: either.
+   * The word that the wire used for the role if there are two: `developer` or `system`. Empty means
+   * either.
    *
    * @generated from field: string role_word = 4;
    */
   roleWord: string;
 
   /**
-   * The id that the item had on the wire, in responses. Empty: none.
+   * ID of the item on the wire, in responses. Empty without one.
    *
    * @generated from field: string item_id = 5;
    */
   itemId: string;
 
   /**
-   * Whether the parts came as one plain string. Styles that know both forms give it back as it was.
+   * Whether the parts were one plain string. Styles with both forms restore it.
    *
    * @generated from field: bool plain = 6;
    */
@@ -127,7 +128,7 @@ export const TurnSchema: GenMessage<Turn> = /*@__PURE__*/
  */
 export type Part = Message<"uas.inference.v1.Part"> & {
   /**
-   * What it is. Absent is refused.
+   * Kind of the part. Absent is refused.
    *
    * @generated from oneof uas.inference.v1.Part.kind
    */
@@ -157,7 +158,7 @@ export type Part = Message<"uas.inference.v1.Part"> & {
     case: "toolCall";
   } | {
     /**
-     * What a tool answered.
+     * Result of a tool.
      *
      * @generated from field: uas.inference.v1.ToolResult tool_result = 4;
      */
@@ -181,7 +182,7 @@ export type Part = Message<"uas.inference.v1.Part"> & {
     case: "refusal";
   } | {
     /**
-     * Something that only one wire style knows.
+     * Content that only one wire style has.
      *
      * @generated from field: uas.inference.v1.OpaquePart opaque = 7;
      */
@@ -190,7 +191,7 @@ export type Part = Message<"uas.inference.v1.Part"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Where a cached prefix may end. Absent: no hint.
+   * Possible end of a cached prefix. Absent for no hint.
    *
    * @generated from field: uas.inference.v1.CacheHint cache_hint = 8;
    */
@@ -225,7 +226,7 @@ export type TextPart = Message<"uas.inference.v1.TextPart"> & {
   text: string;
 
   /**
-   * What it is based on.
+   * Sources of the text.
    *
    * @generated from field: repeated uas.inference.v1.Citation citations = 2;
    */
@@ -260,28 +261,28 @@ export type Citation = Message<"uas.inference.v1.Citation"> & {
   json: string;
 
   /**
-   * The address, where the source is a page. Empty: none.
+   * Address of the source, if it is a page. Empty otherwise.
    *
    * @generated from field: string url = 3;
    */
   url: string;
 
   /**
-   * The source's title. Empty: none.
+   * Title of the source. Empty without one.
    *
    * @generated from field: string title = 4;
    */
   title: string;
 
   /**
-   * Where the text that it is about begins, in characters. Absent: unknown.
+   * Start of the cited text, in characters. Absent if unknown.
    *
    * @generated from field: optional int32 start_index = 5;
    */
   startIndex?: number | undefined;
 
   /**
-   * Where it ends (exclusive), in characters. Absent: unknown.
+   * End of the cited text (exclusive), in characters. Absent if unknown.
    *
    * @generated from field: optional int32 end_index = 6;
    */
@@ -323,27 +324,27 @@ export const RefusalPartSchema: GenMessage<RefusalPart> = /*@__PURE__*/
  */
 export type MediaPart = Message<"uas.inference.v1.MediaPart"> & {
   /**
-   * What it is.
+   * Type of the media.
    *
    * @generated from field: uas.inference.v1.MediaType type = 1;
    */
   type: MediaType;
 
   /**
-   * Its MIME type, for example `image/png`. Empty: unknown, as for an address.
+   * Its MIME type, for example `image/png`. Empty means unknown, as for an address.
    *
    * @generated from field: string mime_type = 2;
    */
   mimeType: string;
 
   /**
-   * Where it is. Absent is refused.
+   * Source of the media. Absent is refused.
    *
    * @generated from oneof uas.inference.v1.MediaPart.source
    */
   source: {
     /**
-     * Its bytes in base64, as they stood on the wire.
+     * The bytes in base64, as on the wire.
      *
      * @generated from field: string base64 = 3;
      */
@@ -376,28 +377,28 @@ export type MediaPart = Message<"uas.inference.v1.MediaPart"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * How closely to look at a picture: `low`, `high`, `auto` …. Empty: the vendor's default.
+   * Level of detail of an image: `low`, `high`, `auto` …. Empty for the vendor's default.
    *
    * @generated from field: string detail = 7;
    */
   detail: string;
 
   /**
-   * A document's file name. Empty: none.
+   * File name of a document. Empty without one.
    *
    * @generated from field: string filename = 8;
    */
   filename: string;
 
   /**
-   * A document's title. Empty: none.
+   * Title of a document. Empty without one.
    *
    * @generated from field: string title = 9;
    */
   title: string;
 
   /**
-   * What a document is about. Empty: none.
+   * Context of a document. Empty without one.
    *
    * @generated from field: string context = 10;
    */
@@ -425,7 +426,7 @@ export const MediaPartSchema: GenMessage<MediaPart> = /*@__PURE__*/
  */
 export type ToolCall = Message<"uas.inference.v1.ToolCall"> & {
   /**
-   * What its result refers to.
+   * ID that its result refers to.
    *
    * @generated from field: string id = 1;
    */
@@ -439,7 +440,7 @@ export type ToolCall = Message<"uas.inference.v1.ToolCall"> & {
   name: string;
 
   /**
-   * How its input is written.
+   * Form of its input.
    *
    * @generated from field: uas.inference.v1.ToolType type = 3;
    */
@@ -453,14 +454,14 @@ export type ToolCall = Message<"uas.inference.v1.ToolCall"> & {
   input: string;
 
   /**
-   * The namespace of the tool. Empty: none.
+   * The namespace of the tool. Empty without one.
    *
    * @generated from field: string namespace = 5;
    */
   namespace: string;
 
   /**
-   * The id that the item had on the wire, in responses. Empty: none.
+   * ID of the item on the wire, in responses. Empty without one.
    *
    * @generated from field: string item_id = 6;
    */
@@ -475,7 +476,7 @@ export const ToolCallSchema: GenMessage<ToolCall> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_conversation, 7);
 
 /**
- * What a tool answered.
+ * Result of a tool.
  *
  * @generated from message uas.inference.v1.ToolResult
  */
@@ -488,7 +489,7 @@ export type ToolResult = Message<"uas.inference.v1.ToolResult"> & {
   toolCallId: string;
 
   /**
-   * The answer: text, pictures and documents. Empty: it said nothing.
+   * The answer: text, pictures and documents. Empty means it said nothing.
    *
    * @generated from field: repeated uas.inference.v1.Part parts = 2;
    */
@@ -502,21 +503,21 @@ export type ToolResult = Message<"uas.inference.v1.ToolResult"> & {
   isError: boolean;
 
   /**
-   * How the tool takes its input.
+   * Form of the tool's input.
    *
    * @generated from field: uas.inference.v1.ToolType type = 4;
    */
   type: ToolType;
 
   /**
-   * The tool's name, where the wire has it. Empty: it has not.
+   * The tool's name, if the wire has it. Empty if it has not.
    *
    * @generated from field: string name = 5;
    */
   name: string;
 
   /**
-   * The id that the item had on the wire, in responses. Empty: none.
+   * ID of the item on the wire, in responses. Empty without one.
    *
    * @generated from field: string item_id = 6;
    */
@@ -544,7 +545,7 @@ export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
  */
 export type Reasoning = Message<"uas.inference.v1.Reasoning"> & {
   /**
-   * The reasoning itself. Empty where the vendor shows none.
+   * The reasoning itself. Empty if the vendor shows none.
    *
    * @generated from field: string text = 1;
    */
@@ -558,14 +559,14 @@ export type Reasoning = Message<"uas.inference.v1.Reasoning"> & {
   summaries: string[];
 
   /**
-   * The vendor's seal: what must come back unchanged. Absent: none.
+   * The vendor's seal, which must return unchanged. Absent without one.
    *
    * @generated from field: uas.inference.v1.ReasoningSeal seal = 3;
    */
   seal?: ReasoningSeal | undefined;
 
   /**
-   * The id that the item had on the wire, in responses. Empty: none.
+   * ID of the item on the wire, in responses. Empty without one.
    *
    * @generated from field: string item_id = 4;
    */
@@ -580,7 +581,7 @@ export const ReasoningSchema: GenMessage<Reasoning> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_conversation, 9);
 
 /**
- * What a vendor gives out with reasoning to know it again.
+ * Data by which a vendor recognises its reasoning.
  *
  * @generated from message uas.inference.v1.ReasoningSeal
  */
@@ -593,14 +594,14 @@ export type ReasoningSeal = Message<"uas.inference.v1.ReasoningSeal"> & {
   dialect: Dialect;
 
   /**
-   * A signature of the text (messages, gemini). Empty: none.
+   * A signature of the text (messages, gemini). Empty without one.
    *
    * @generated from field: string signature = 2;
    */
   signature: string;
 
   /**
-   * The reasoning itself, unreadable (messages: redacted; responses: encrypted). Empty: none.
+   * The encrypted reasoning (messages: redacted; responses: encrypted). Empty without one.
    *
    * @generated from field: string data = 3;
    */
@@ -615,7 +616,7 @@ export const ReasoningSealSchema: GenMessage<ReasoningSeal> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_conversation, 10);
 
 /**
- * Something that only one wire style knows: a server tool's call or result, an item reference ….
+ * Content that only one wire style has: a server tool's call or result, an item reference ….
  *
  * @generated from message uas.inference.v1.OpaquePart
  */
@@ -679,13 +680,13 @@ export const ExtraSchema: GenMessage<Extra> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_conversation, 12);
 
 /**
- * Where a cached prefix may end.
+ * Possible end of a cached prefix.
  *
  * @generated from message uas.inference.v1.CacheHint
  */
 export type CacheHint = Message<"uas.inference.v1.CacheHint"> & {
   /**
-   * How long to keep it: `5m`, `1h` …. Empty: the vendor's default.
+   * Lifetime of the cache: `5m`, `1h` …. Empty for the vendor's default.
    *
    * @generated from field: string ttl = 1;
    */
@@ -706,7 +707,7 @@ export const CacheHintSchema: GenMessage<CacheHint> = /*@__PURE__*/
  */
 export type Tool = Message<"uas.inference.v1.Tool"> & {
   /**
-   * What it is. Absent is refused.
+   * Kind of the tool. Absent is refused.
    *
    * @generated from oneof uas.inference.v1.Tool.kind
    */
@@ -728,7 +729,7 @@ export type Tool = Message<"uas.inference.v1.Tool"> & {
     case: "custom";
   } | {
     /**
-     * A tool of the vendor itself, or one that only one wire style knows.
+     * A built-in tool of the vendor, or a tool that only one wire style has.
      *
      * @generated from field: uas.inference.v1.OpaquePart opaque = 3;
      */
@@ -737,21 +738,21 @@ export type Tool = Message<"uas.inference.v1.Tool"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * The namespace that it stands in. Empty: none.
+   * Namespace of the tool. Empty without one.
    *
    * @generated from field: string namespace = 4;
    */
   namespace: string;
 
   /**
-   * What the namespace is for. Empty: not said.
+   * Description of the namespace. Empty without one.
    *
    * @generated from field: string namespace_description = 5;
    */
   namespaceDescription: string;
 
   /**
-   * Where a cached prefix may end. Absent: no hint.
+   * Possible end of a cached prefix. Absent for no hint.
    *
    * @generated from field: uas.inference.v1.CacheHint cache_hint = 6;
    */
@@ -786,21 +787,21 @@ export type FunctionTool = Message<"uas.inference.v1.FunctionTool"> & {
   name: string;
 
   /**
-   * What it does. Empty: not said.
+   * Description of the tool. Empty without one.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * The JSON Schema of its input, as JSON. Empty: it takes none.
+   * The JSON Schema of its input, as JSON. Empty if it takes none.
    *
    * @generated from field: string parameters_json = 3;
    */
   parametersJson: string;
 
   /**
-   * Whether the input must follow the schema exactly. Absent: the vendor's default.
+   * Whether the input must follow the schema exactly. Absent for the vendor's default.
    *
    * @generated from field: optional bool strict = 4;
    */
@@ -828,14 +829,14 @@ export type CustomTool = Message<"uas.inference.v1.CustomTool"> & {
   name: string;
 
   /**
-   * What it does. Empty: not said.
+   * Description of the tool. Empty without one.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * The form of its input, as JSON of the wire: `{"type":"text"}` or a grammar. Empty: any text.
+   * The form of its input, as JSON of the wire: `{"type":"text"}` or a grammar. Empty for any text.
    *
    * @generated from field: string format_json = 3;
    */
@@ -850,13 +851,13 @@ export const CustomToolSchema: GenMessage<CustomTool> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_conversation, 16);
 
 /**
- * Which tools the model must, may or must not call.
+ * Tools that the model must, may or must not call.
  *
  * @generated from message uas.inference.v1.ToolChoice
  */
 export type ToolChoice = Message<"uas.inference.v1.ToolChoice"> & {
   /**
-   * How free it is.
+   * Mode of the choice.
    *
    * @generated from field: uas.inference.v1.ToolChoiceMode mode = 1;
    */
@@ -870,14 +871,14 @@ export type ToolChoice = Message<"uas.inference.v1.ToolChoice"> & {
   tool?: ToolName | undefined;
 
   /**
-   * Only these are allowed. Empty: all of them.
+   * Only these are allowed. Empty for all of them.
    *
    * @generated from field: repeated uas.inference.v1.ToolName allowed = 3;
    */
   allowed: ToolName[];
 
   /**
-   * A choice that only one wire style knows, in place of all the above. Absent: none.
+   * A choice that only one wire style has, instead of all the above. Absent otherwise.
    *
    * @generated from field: uas.inference.v1.OpaquePart opaque = 4;
    */
@@ -905,7 +906,7 @@ export type ToolName = Message<"uas.inference.v1.ToolName"> & {
   name: string;
 
   /**
-   * How it takes its input. UNSPECIFIED: as a function.
+   * Form of its input. UNSPECIFIED: a function.
    *
    * @generated from field: uas.inference.v1.ToolType type = 2;
    */
@@ -920,7 +921,7 @@ export const ToolNameSchema: GenMessage<ToolName> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_conversation, 18);
 
 /**
- * Who speaks in a turn.
+ * Speaker of a turn.
  *
  * @generated from enum uas.inference.v1.Role
  */
@@ -955,7 +956,7 @@ export const Role = {
 } as const;
 
 /**
- * Who speaks in a turn.
+ * Speaker of a turn.
  *
  * @generated from enum uas.inference.v1.Role
  */
@@ -968,7 +969,7 @@ export const RoleSchema: GenEnum<Role> = /*@__PURE__*/
   enumDesc(file_uas_inference_v1_conversation, 0);
 
 /**
- * What a part carries that is no text.
+ * Type of a part that is not text.
  *
  * @generated from enum uas.inference.v1.MediaType
  */
@@ -1003,7 +1004,7 @@ export const MediaType = {
 } as const;
 
 /**
- * What a part carries that is no text.
+ * Type of a part that is not text.
  *
  * @generated from enum uas.inference.v1.MediaType
  */
@@ -1016,7 +1017,7 @@ export const MediaTypeSchema: GenEnum<MediaType> = /*@__PURE__*/
   enumDesc(file_uas_inference_v1_conversation, 1);
 
 /**
- * How a tool takes its input.
+ * Form of a tool's input.
  *
  * @generated from enum uas.inference.v1.ToolType
  */
@@ -1044,7 +1045,7 @@ export const ToolType = {
 } as const;
 
 /**
- * How a tool takes its input.
+ * Form of a tool's input.
  *
  * @generated from enum uas.inference.v1.ToolType
  */
@@ -1057,7 +1058,7 @@ export const ToolTypeSchema: GenEnum<ToolType> = /*@__PURE__*/
   enumDesc(file_uas_inference_v1_conversation, 2);
 
 /**
- * How free the model is to call tools.
+ * Mode of a tool choice.
  *
  * @generated from enum uas.inference.v1.ToolChoiceMode
  */
@@ -1099,7 +1100,7 @@ export const ToolChoiceMode = {
 } as const;
 
 /**
- * How free the model is to call tools.
+ * Mode of a tool choice.
  *
  * @generated from enum uas.inference.v1.ToolChoiceMode
  */

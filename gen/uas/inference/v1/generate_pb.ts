@@ -19,7 +19,7 @@ export const file_uas_inference_v1_generate: GenFile = /*@__PURE__*/
   fileDesc("Ch91YXMvaW5mZXJlbmNlL3YxL2dlbmVyYXRlLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIpEFCgpHZW5lcmF0aW9uEg0KBW1vZGVsGAEgASgJEjQKDGNvbnZlcnNhdGlvbhgCIAEoCzIeLnVhcy5pbmZlcmVuY2UudjEuQ29udmVyc2F0aW9uEh4KEW1heF9vdXRwdXRfdG9rZW5zGAMgASgFSACIAQESGAoLdGVtcGVyYXR1cmUYBCABKAFIAYgBARISCgV0b3BfcBgFIAEoAUgCiAEBEhIKBXRvcF9rGAYgASgFSAOIAQESDAoEc3RvcBgHIAMoCRI1CglyZWFzb25pbmcYCCABKAsyIi51YXMuaW5mZXJlbmNlLnYxLlJlYXNvbmluZ09wdGlvbnMSOQoPcmVzcG9uc2VfZm9ybWF0GAkgASgLMiAudWFzLmluZmVyZW5jZS52MS5SZXNwb25zZUZvcm1hdBIRCgl2ZXJib3NpdHkYCiABKAkSEQoEc2VlZBgLIAEoA0gEiAEBEh0KEHByZXNlbmNlX3BlbmFsdHkYDCABKAFIBYgBARIeChFmcmVxdWVuY3lfcGVuYWx0eRgNIAEoAUgGiAEBEhAKCGVuZF91c2VyGA4gASgJEhQKDHNlcnZpY2VfdGllchgPIAEoCRIRCgljYWNoZV9rZXkYECABKAkSJwoGZXh0cmFzGBEgAygLMhcudWFzLmluZmVyZW5jZS52MS5FeHRyYRIOCgZzdHJlYW0YEiABKAgSFQoNaW5jbHVkZV91c2FnZRgTIAEoCEIUChJfbWF4X291dHB1dF90b2tlbnNCDgoMX3RlbXBlcmF0dXJlQggKBl90b3BfcEIICgZfdG9wX2tCBwoFX3NlZWRCEwoRX3ByZXNlbmNlX3BlbmFsdHlCFAoSX2ZyZXF1ZW5jeV9wZW5hbHR5IowBChBSZWFzb25pbmdPcHRpb25zEi0KBG1vZGUYASABKA4yHy51YXMuaW5mZXJlbmNlLnYxLlJlYXNvbmluZ01vZGUSDgoGZWZmb3J0GAIgASgJEhUKDWJ1ZGdldF90b2tlbnMYAyABKAUSDwoHc3VtbWFyeRgEIAEoCRIRCgllbmNyeXB0ZWQYBSABKAginAEKDlJlc3BvbnNlRm9ybWF0EjIKBHR5cGUYASABKA4yJC51YXMuaW5mZXJlbmNlLnYxLlJlc3BvbnNlRm9ybWF0VHlwZRIMCgRuYW1lGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEhMKC3NjaGVtYV9qc29uGAQgASgJEhMKBnN0cmljdBgFIAEoCEgAiAEBQgkKB19zdHJpY3Qi8gEKBVJlcGx5EgoKAmlkGAEgASgJEg0KBW1vZGVsGAIgASgJEiUKBXBhcnRzGAMgAygLMhYudWFzLmluZmVyZW5jZS52MS5QYXJ0EjEKC3N0b3BfcmVhc29uGAQgASgOMhwudWFzLmluZmVyZW5jZS52MS5TdG9wUmVhc29uEhUKDXN0b3Bfc2VxdWVuY2UYBSABKAkSEwoLc3RvcF9kZXRhaWwYBiABKAkSIQoFdXNhZ2UYByABKAsyEi51YXMudHlwZS52MS5Vc2FnZRIUCgxzZXJ2aWNlX3RpZXIYCCABKAkSDwoHY3JlYXRlZBgJIAEoAyK1AgoNR2VuZXJhdGVFdmVudBItCgVzdGFydBgBIAEoCzIcLnVhcy5pbmZlcmVuY2UudjEuUmVwbHlTdGFydEgAEjEKCnBhcnRfc3RhcnQYAiABKAsyGy51YXMuaW5mZXJlbmNlLnYxLlBhcnRTdGFydEgAEjEKCnBhcnRfZGVsdGEYAyABKAsyGy51YXMuaW5mZXJlbmNlLnYxLlBhcnREZWx0YUgAEi0KCHBhcnRfZW5kGAQgASgLMhkudWFzLmluZmVyZW5jZS52MS5QYXJ0RW5kSAASKQoDZW5kGAUgASgLMhoudWFzLmluZmVyZW5jZS52MS5SZXBseUVuZEgAEi0KBWVycm9yGAYgASgLMhwudWFzLmluZmVyZW5jZS52MS5SZXBseUVycm9ySABCBgoEa2luZCJbCgpSZXBseVN0YXJ0EgoKAmlkGAEgASgJEg0KBW1vZGVsGAIgASgJEg8KB2NyZWF0ZWQYAyABKAMSIQoFdXNhZ2UYBCABKAsyEi51YXMudHlwZS52MS5Vc2FnZSJACglQYXJ0U3RhcnQSDQoFaW5kZXgYASABKAUSJAoEcGFydBgCIAEoCzIWLnVhcy5pbmZlcmVuY2UudjEuUGFydCLRAQoJUGFydERlbHRhEg0KBWluZGV4GAEgASgFEg4KBHRleHQYAiABKAlIABIPCgVpbnB1dBgDIAEoCUgAEhEKB3N1bW1hcnkYBCABKAlIABIuCghjaXRhdGlvbhgFIAEoCzIaLnVhcy5pbmZlcmVuY2UudjEuQ2l0YXRpb25IABIXCg1zdW1tYXJ5X3N0YXJ0GAYgASgISAASLwoEc2VhbBgHIAEoCzIfLnVhcy5pbmZlcmVuY2UudjEuUmVhc29uaW5nU2VhbEgAQgcKBWRlbHRhIhgKB1BhcnRFbmQSDQoFaW5kZXgYASABKAUiogEKCFJlcGx5RW5kEjEKC3N0b3BfcmVhc29uGAEgASgOMhwudWFzLmluZmVyZW5jZS52MS5TdG9wUmVhc29uEhUKDXN0b3Bfc2VxdWVuY2UYAiABKAkSEwoLc3RvcF9kZXRhaWwYAyABKAkSIQoFdXNhZ2UYBCABKAsyEi51YXMudHlwZS52MS5Vc2FnZRIUCgxzZXJ2aWNlX3RpZXIYBSABKAkiRAoKUmVwbHlFcnJvchIlCgRjb2RlGAEgASgOMhcudWFzLmVycm9yLnYxLkVycm9yQ29kZRIPCgdtZXNzYWdlGAIgASgJKoQBCg1SZWFzb25pbmdNb2RlEh4KGlJFQVNPTklOR19NT0RFX1VOU1BFQ0lGSUVEEAASGwoXUkVBU09OSU5HX01PREVfRElTQUJMRUQQARIbChdSRUFTT05JTkdfTU9ERV9BREFQVElWRRACEhkKFVJFQVNPTklOR19NT0RFX0JVREdFVBADKqUBChJSZXNwb25zZUZvcm1hdFR5cGUSJAogUkVTUE9OU0VfRk9STUFUX1RZUEVfVU5TUEVDSUZJRUQQABIdChlSRVNQT05TRV9GT1JNQVRfVFlQRV9URVhUEAESJAogUkVTUE9OU0VfRk9STUFUX1RZUEVfSlNPTl9PQkpFQ1QQAhIkCiBSRVNQT05TRV9GT1JNQVRfVFlQRV9KU09OX1NDSEVNQRADKuEBCgpTdG9wUmVhc29uEhsKF1NUT1BfUkVBU09OX1VOU1BFQ0lGSUVEEAASEwoPU1RPUF9SRUFTT05fRU5EEAESGgoWU1RPUF9SRUFTT05fVE9PTF9DQUxMUxACEhYKElNUT1BfUkVBU09OX0xFTkdUSBADEh0KGVNUT1BfUkVBU09OX1NUT1BfU0VRVUVOQ0UQBBIXChNTVE9QX1JFQVNPTl9SRUZVU0FMEAUSHgoaU1RPUF9SRUFTT05fQ09OVEVOVF9GSUxURVIQBhIVChFTVE9QX1JFQVNPTl9QQVVTRRAHQlwKFGNvbS51YXMuaW5mZXJlbmNlLnYxUAFaL3Vhcy1nYXRld2F5L2NsaWVudC91YXMvaW5mZXJlbmNlL3YxO2luZmVyZW5jZXYxqgIQVWFzLkluZmVyZW5jZS5WMWIGcHJvdG8z", [file_uas_error_v1_error, file_uas_inference_v1_conversation, file_uas_type_v1_usage]);
 
 /**
- * What to generate, in no particular wire style.
+ * A generation request, independent of wire styles.
  *
  * @generated from message uas.inference.v1.Generation
  */
@@ -32,35 +32,35 @@ export type Generation = Message<"uas.inference.v1.Generation"> & {
   model: string;
 
   /**
-   * What to go on from. At least one turn.
+   * Input of the model. At least one turn.
    *
    * @generated from field: uas.inference.v1.Conversation conversation = 2;
    */
   conversation?: Conversation | undefined;
 
   /**
-   * The most tokens to produce, reasoning included, from 1 on. Absent: the model's own limit.
+   * The most tokens to produce, reasoning included, from 1 on. Absent for the model's own limit.
    *
    * @generated from field: optional int32 max_output_tokens = 3;
    */
   maxOutputTokens?: number | undefined;
 
   /**
-   * How freely to choose words, 0 to 2. Absent: the vendor's default.
+   * Randomness of the output, 0 to 2. Absent for the vendor's default.
    *
    * @generated from field: optional double temperature = 4;
    */
   temperature?: number | undefined;
 
   /**
-   * Choose among the likeliest words up to this share, 0 to 1. Absent: the vendor's default.
+   * Choose among the likeliest words up to this share, 0 to 1. Absent for the vendor's default.
    *
    * @generated from field: optional double top_p = 5;
    */
   topP?: number | undefined;
 
   /**
-   * Choose among this many words. Absent: the vendor's default.
+   * Choose among this many words. Absent for the vendor's default.
    *
    * @generated from field: optional int32 top_k = 6;
    */
@@ -74,63 +74,64 @@ export type Generation = Message<"uas.inference.v1.Generation"> & {
   stop: string[];
 
   /**
-   * How much to reason. Absent: the vendor's default.
+   * Amount of reasoning. Absent for the vendor's default.
    *
    * @generated from field: uas.inference.v1.ReasoningOptions reasoning = 8;
    */
   reasoning?: ReasoningOptions | undefined;
 
   /**
-   * The form of the reply. Absent: text.
+   * The form of the reply. Absent means text.
    *
    * @generated from field: uas.inference.v1.ResponseFormat response_format = 9;
    */
   responseFormat?: ResponseFormat | undefined;
 
   /**
-   * How much to write: `low`, `medium`, `high`. Empty: the vendor's default.
+   * Length of the output: `low`, `medium`, `high`. Empty for the vendor's default.
    *
    * @generated from field: string verbosity = 10;
    */
   verbosity: string;
 
   /**
-   * Makes repetition likelier. Absent: none.
+   * Seed for repeatable output. Absent without one.
    *
    * @generated from field: optional int64 seed = 11;
    */
   seed?: bigint | undefined;
 
   /**
-   * -2 to 2; above 0 discourages words that are there already. Absent: the vendor's default.
+   * -2 to 2; above 0 discourages words that are there already. Absent for the vendor's default.
    *
    * @generated from field: optional double presence_penalty = 12;
    */
   presencePenalty?: number | undefined;
 
   /**
-   * -2 to 2; above 0 discourages words by how often they are there. Absent: the vendor's default.
+   * -2 to 2; above 0 discourages words by how often they are there. Absent for the vendor's
+   * default.
    *
    * @generated from field: optional double frequency_penalty = 13;
    */
   frequencyPenalty?: number | undefined;
 
   /**
-   * Names the end user, for the vendor's abuse control. Empty: not said.
+   * Names the end user, for the vendor's abuse control. Empty if not said.
    *
    * @generated from field: string end_user = 14;
    */
   endUser: string;
 
   /**
-   * The vendor's class of service: `auto`, `default`, `flex`, `priority` …. Empty: its default.
+   * The vendor's class of service: `auto`, `default`, `flex`, `priority` …. Empty for its default.
    *
    * @generated from field: string service_tier = 15;
    */
   serviceTier: string;
 
   /**
-   * Requests with the same key share the vendor's cache. Empty: none.
+   * Requests with the same key share the vendor's cache. Empty without one.
    *
    * @generated from field: string cache_key = 16;
    */
@@ -151,7 +152,7 @@ export type Generation = Message<"uas.inference.v1.Generation"> & {
   stream: boolean;
 
   /**
-   * Wire style only: whether a stream tells the usage where that is not the style's rule.
+   * Wire style only: whether a stream contains the usage, in styles if that is optional.
    *
    * @generated from field: bool include_usage = 19;
    */
@@ -166,35 +167,35 @@ export const GenerationSchema: GenMessage<Generation> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_generate, 0);
 
 /**
- * How much to reason.
+ * Amount of reasoning.
  *
  * @generated from message uas.inference.v1.ReasoningOptions
  */
 export type ReasoningOptions = Message<"uas.inference.v1.ReasoningOptions"> & {
   /**
-   * How it is asked for.
+   * Form of the setting.
    *
    * @generated from field: uas.inference.v1.ReasoningMode mode = 1;
    */
   mode: ReasoningMode;
 
   /**
-   * `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`. Empty: not said.
+   * `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`. Empty if not said.
    *
    * @generated from field: string effort = 2;
    */
   effort: string;
 
   /**
-   * BUDGET: the most tokens to reason with.
+   * BUDGET: maximum tokens of reasoning.
    *
    * @generated from field: int32 budget_tokens = 3;
    */
   budgetTokens: number;
 
   /**
-   * What to show of it: `auto`, `concise`, `detailed` (responses), `summarized`, `omitted` (messages).
-   * Empty: not said.
+   * Form of the shown reasoning: `auto`, `concise`, `detailed` (responses), `summarized`, `omitted`
+   * (messages). Empty for the default.
    *
    * @generated from field: string summary = 4;
    */
@@ -222,21 +223,21 @@ export const ReasoningOptionsSchema: GenMessage<ReasoningOptions> = /*@__PURE__*
  */
 export type ResponseFormat = Message<"uas.inference.v1.ResponseFormat"> & {
   /**
-   * What it is.
+   * Type of the format.
    *
    * @generated from field: uas.inference.v1.ResponseFormatType type = 1;
    */
   type: ResponseFormatType;
 
   /**
-   * JSON_SCHEMA: the schema's name. Empty: none.
+   * JSON_SCHEMA: the schema's name. Empty without one.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * JSON_SCHEMA: what it is for. Empty: not said.
+   * JSON_SCHEMA: what it is for. Empty if not said.
    *
    * @generated from field: string description = 3;
    */
@@ -250,7 +251,7 @@ export type ResponseFormat = Message<"uas.inference.v1.ResponseFormat"> & {
   schemaJson: string;
 
   /**
-   * JSON_SCHEMA: whether the reply must follow it exactly. Absent: the vendor's default.
+   * JSON_SCHEMA: whether the reply must follow it exactly. Absent for the vendor's default.
    *
    * @generated from field: optional bool strict = 5;
    */
@@ -271,21 +272,21 @@ export const ResponseFormatSchema: GenMessage<ResponseFormat> = /*@__PURE__*/
  */
 export type Reply = Message<"uas.inference.v1.Reply"> & {
   /**
-   * The vendor's id of the reply, as it stood on the wire.
+   * The vendor's ID of the reply, as on the wire.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The model key that was asked for.
+   * The requested model key.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * What the model said, in order.
+   * The model's output, in order.
    *
    * @generated from field: repeated uas.inference.v1.Part parts = 3;
    */
@@ -299,35 +300,35 @@ export type Reply = Message<"uas.inference.v1.Reply"> & {
   stopReason: StopReason;
 
   /**
-   * STOP_SEQUENCE: the text that ended it, where the vendor tells.
+   * STOP_SEQUENCE: the matching sequence, if the vendor reports it.
    *
    * @generated from field: string stop_sequence = 5;
    */
   stopSequence: string;
 
   /**
-   * REFUSAL and CONTENT_FILTER: the vendor's explanation. Empty: none.
+   * REFUSAL and CONTENT_FILTER: the vendor's explanation. Empty without one.
    *
    * @generated from field: string stop_detail = 6;
    */
   stopDetail: string;
 
   /**
-   * What it consumed. Absent: the vendor did not tell.
+   * Usage of the reply. Absent if the vendor reported none.
    *
    * @generated from field: uas.type.v1.Usage usage = 7;
    */
   usage?: Usage | undefined;
 
   /**
-   * The class of service that it was served in. Empty: not told.
+   * The service tier of the reply. Empty if not reported.
    *
    * @generated from field: string service_tier = 8;
    */
   serviceTier: string;
 
   /**
-   * When the reply was begun, in seconds since 1970. 0: not told.
+   * Start of the reply in seconds since 1970. 0 if not reported.
    *
    * @generated from field: int64 created = 9;
    */
@@ -349,7 +350,7 @@ export const ReplySchema: GenMessage<Reply> = /*@__PURE__*/
  */
 export type GenerateEvent = Message<"uas.inference.v1.GenerateEvent"> & {
   /**
-   * What happened. Never absent.
+   * Kind of the event. Never absent.
    *
    * @generated from oneof uas.inference.v1.GenerateEvent.kind
    */
@@ -371,7 +372,7 @@ export type GenerateEvent = Message<"uas.inference.v1.GenerateEvent"> & {
     case: "partStart";
   } | {
     /**
-     * A part goes on.
+     * An addition to a part.
      *
      * @generated from field: uas.inference.v1.PartDelta part_delta = 3;
      */
@@ -425,21 +426,21 @@ export type ReplyStart = Message<"uas.inference.v1.ReplyStart"> & {
   id: string;
 
   /**
-   * The model key that was asked for.
+   * The requested model key.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * When it was begun, in seconds since 1970. 0: not told.
+   * Start of the reply in seconds since 1970. 0 if not reported.
    *
    * @generated from field: int64 created = 3;
    */
   created: bigint;
 
   /**
-   * What is known of the usage already. Absent: nothing.
+   * Usage known so far. Absent if there is none.
    *
    * @generated from field: uas.type.v1.Usage usage = 4;
    */
@@ -467,8 +468,8 @@ export type PartStart = Message<"uas.inference.v1.PartStart"> & {
   index: number;
 
   /**
-   * What is known of it: a text or reasoning is empty as yet, a tool call has its id and name, an opaque
-   * part and a sealed reasoning are whole.
+   * The beginning of the part: a text or reasoning is still empty, a tool call has its ID and name,
+   * an opaque part and a sealed reasoning are complete.
    *
    * @generated from field: uas.inference.v1.Part part = 2;
    */
@@ -483,7 +484,7 @@ export const PartStartSchema: GenMessage<PartStart> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_generate, 6);
 
 /**
- * A part goes on.
+ * An addition to a part.
  *
  * @generated from message uas.inference.v1.PartDelta
  */
@@ -496,7 +497,7 @@ export type PartDelta = Message<"uas.inference.v1.PartDelta"> & {
   index: number;
 
   /**
-   * What is added. Absent: nothing.
+   * The addition. Absent if it is empty.
    *
    * @generated from oneof uas.inference.v1.PartDelta.delta
    */
@@ -593,28 +594,28 @@ export type ReplyEnd = Message<"uas.inference.v1.ReplyEnd"> & {
   stopReason: StopReason;
 
   /**
-   * STOP_SEQUENCE: the text that ended it, where the vendor tells.
+   * STOP_SEQUENCE: the matching sequence, if the vendor reports it.
    *
    * @generated from field: string stop_sequence = 2;
    */
   stopSequence: string;
 
   /**
-   * REFUSAL and CONTENT_FILTER: the vendor's explanation. Empty: none.
+   * REFUSAL and CONTENT_FILTER: the vendor's explanation. Empty without one.
    *
    * @generated from field: string stop_detail = 3;
    */
   stopDetail: string;
 
   /**
-   * What it consumed. Absent: the vendor did not tell.
+   * Usage of the reply. Absent if the vendor reported none.
    *
    * @generated from field: uas.type.v1.Usage usage = 4;
    */
   usage?: Usage | undefined;
 
   /**
-   * The class of service that it was served in. Empty: not told.
+   * The service tier of the reply. Empty if not reported.
    *
    * @generated from field: string service_tier = 5;
    */
@@ -635,7 +636,7 @@ export const ReplyEndSchema: GenMessage<ReplyEnd> = /*@__PURE__*/
  */
 export type ReplyError = Message<"uas.inference.v1.ReplyError"> & {
   /**
-   * What it is to the caller.
+   * The caller's error code.
    *
    * @generated from field: uas.error.v1.ErrorCode code = 1;
    */
@@ -657,7 +658,7 @@ export const ReplyErrorSchema: GenMessage<ReplyError> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_generate, 10);
 
 /**
- * How reasoning is asked for.
+ * Form of a reasoning setting.
  *
  * @generated from enum uas.inference.v1.ReasoningMode
  */
@@ -677,7 +678,7 @@ export const ReasoningMode = {
   DISABLED: 1,
 
   /**
-   * As the model sees fit.
+   * The model decides.
    *
    * @generated from enum value: REASONING_MODE_ADAPTIVE = 2;
    */
@@ -692,7 +693,7 @@ export const ReasoningMode = {
 } as const;
 
 /**
- * How reasoning is asked for.
+ * Form of a reasoning setting.
  *
  * @generated from enum uas.inference.v1.ReasoningMode
  */
@@ -759,7 +760,7 @@ export const ResponseFormatTypeSchema: GenEnum<ResponseFormatType> = /*@__PURE__
  */
 export const StopReason = {
   /**
-   * Not told.
+   * Not reported.
    *
    * @generated from enum value: STOP_REASON_UNSPECIFIED = 0;
    */

@@ -75,17 +75,17 @@ export type ExchangeRequest = Message<"uas.inference.v1.ExchangeRequest"> & {
   platformAliases: boolean;
 
   /**
-   * Whether to refuse what the vendor's style cannot carry. Default: it is left out and named in the head
-   * (`x-uas-dropped`).
+   * Whether to refuse members that the vendor's style cannot carry. Default: they are dropped and
+   * named in the head (`x-uas-dropped`).
    *
    * @generated from field: bool strict = 8;
    */
   strict: boolean;
 
   /**
-   * Whether the reply tells what the call costs in USD, exactly as its receipt does: the member `cost` of its usage and,
-   * where the reply is not streamed, the header `x-uas-cost` of its head. A streamed reply then always tells its usage.
-   * Default: the reply does not tell it.
+   * Whether the reply contains the cost of the call in USD, exactly as on its receipt: the member
+   * `cost` of its usage and, if the reply is not streamed, the header `x-uas-cost` of its head. A
+   * streamed reply then always contains its usage. Default: no cost.
    *
    * @generated from field: bool report_cost = 9;
    */
@@ -158,8 +158,8 @@ export type ExchangeHead = Message<"uas.inference.v1.ExchangeHead"> & {
   status: number;
 
   /**
-   * The headers to send, by lower-case name. `content-type` is always there; `content-length` where the
-   * length is known, which is wherever the reply is not streamed.
+   * The headers to send, by lower-case name. `content-type` is always there; `content-length` if
+   * the length is known, which is wherever the reply is not streamed.
    *
    * @generated from field: map<string, string> headers = 2;
    */
@@ -180,7 +180,7 @@ export const ExchangeHeadSchema: GenMessage<ExchangeHead> = /*@__PURE__*/
  */
 export type GenerateRequest = Message<"uas.inference.v1.GenerateRequest"> & {
   /**
-   * What to generate.
+   * The request.
    *
    * @generated from field: uas.inference.v1.Generation generation = 1;
    */
@@ -208,7 +208,7 @@ export type GenerateResponse = Message<"uas.inference.v1.GenerateResponse"> & {
   reply?: Reply | undefined;
 
   /**
-   * What the vendor's style could not carry of the request, by the names of [Generation][].
+   * Members of the request that the vendor's style could not carry, by the names of [Generation][].
    *
    * @generated from field: repeated string dropped = 2;
    */
@@ -229,7 +229,7 @@ export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*
  */
 export type StreamGenerateRequest = Message<"uas.inference.v1.StreamGenerateRequest"> & {
   /**
-   * What to generate.
+   * The request.
    *
    * @generated from field: uas.inference.v1.Generation generation = 1;
    */
@@ -250,7 +250,7 @@ export const StreamGenerateRequestSchema: GenMessage<StreamGenerateRequest> = /*
  */
 export type StreamGenerateResponse = Message<"uas.inference.v1.StreamGenerateResponse"> & {
   /**
-   * What happened.
+   * The event.
    *
    * @generated from field: uas.inference.v1.GenerateEvent event = 1;
    */
@@ -321,7 +321,7 @@ export const CountTokensRequestSchema: GenMessage<CountTokensRequest> = /*@__PUR
  */
 export type CountTokensResponse = Message<"uas.inference.v1.CountTokensResponse"> & {
   /**
-   * The count, at least 1. 0 where the vendor refused the request as invalid: then the head has its
+   * The count, at least 1. 0 if the vendor refused the request as invalid: then the head has its
    * status, 400 to 422, and the body is its answer.
    *
    * @generated from field: int32 input_tokens = 1;
@@ -407,7 +407,7 @@ export const EmbedRequestSchema: GenMessage<EmbedRequest> = /*@__PURE__*/
  */
 export type EmbedResponse = Message<"uas.inference.v1.EmbedResponse"> & {
   /**
-   * Status and headers. Not 200 where the vendor refused the request as invalid.
+   * Status and headers. Not 200 if the vendor refused the request as invalid.
    *
    * @generated from field: uas.inference.v1.ExchangeHead head = 1;
    */
@@ -484,7 +484,7 @@ export const RerankRequestSchema: GenMessage<RerankRequest> = /*@__PURE__*/
  */
 export type RerankResponse = Message<"uas.inference.v1.RerankResponse"> & {
   /**
-   * Status and headers. Not 200 where the vendor refused the request as invalid.
+   * Status and headers. Not 200 if the vendor refused the request as invalid.
    *
    * @generated from field: uas.inference.v1.ExchangeHead head = 1;
    */
@@ -554,7 +554,7 @@ export const ModerateRequestSchema: GenMessage<ModerateRequest> = /*@__PURE__*/
  */
 export type ModerateResponse = Message<"uas.inference.v1.ModerateResponse"> & {
   /**
-   * Status and headers. Not 200 where the vendor refused the request as invalid.
+   * Status and headers. Not 200 if the vendor refused the request as invalid.
    *
    * @generated from field: uas.inference.v1.ExchangeHead head = 1;
    */
@@ -668,15 +668,15 @@ export type ListModelsRequest = Message<"uas.inference.v1.ListModelsRequest"> & 
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * List what comes after this model key, whether or not there is such a model. Empty: from the start.
-   * At most one of this, `before_key` and `page_token` can be given.
+   * List what comes after this model key, whether or not there is such a model. Empty from the
+   * start. At most one of this, `before_key` and `page_token` can be given.
    *
    * @generated from field: string after_key = 3;
    */
@@ -684,7 +684,7 @@ export type ListModelsRequest = Message<"uas.inference.v1.ListModelsRequest"> & 
 
   /**
    * List the models right before this model key, whether or not there is such a model, in the usual
-   * order. Empty: not.
+   * order. Empty means not.
    *
    * @generated from field: string before_key = 4;
    */
@@ -712,15 +712,15 @@ export type ListModelsResponse = Message<"uas.inference.v1.ListModelsResponse"> 
   models: Model[];
 
   /**
-   * The token of the next page. Empty: this is the last, or `before_key` was given.
+   * The token of the next page. Empty if this is the last, or `before_key` was given.
    *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
 
   /**
-   * Whether there are more models in the direction that was asked for: before this page where
-   * `before_key` was given, else after it.
+   * Whether there are more models in the requested direction: before this page if `before_key` was
+   * given, else after it.
    *
    * @generated from field: bool has_more = 3;
    */
@@ -816,8 +816,9 @@ export const InferenceService: GenService<{
     output: typeof StreamGenerateResponseSchema;
   },
   /**
-   * Counts the tokens that a text generation would read, in the caller's dialect. The model's vendor counts
-   * where it can in this dialect; else the gateway estimates. Neither charged nor logged as a call.
+   * Counts the tokens that a text generation would read, in the caller's dialect. The model's
+   * vendor counts if it can in this dialect; else the gateway estimates. Neither charged nor logged
+   * as a call.
    *
    * @generated from rpc uas.inference.v1.InferenceService.CountTokens
    */
@@ -882,8 +883,8 @@ export const InferenceService: GenService<{
     output: typeof ListModelsResponseSchema;
   },
   /**
-   * Returns a model. Fails with NOT_FOUND where there is none, PERMISSION_DENIED where the caller's key
-   * may not use it.
+   * Returns a model. Fails with NOT_FOUND if it does not exist, PERMISSION_DENIED if the caller's
+   * key may not use it.
    *
    * @generated from rpc uas.inference.v1.InferenceService.GetModel
    */

@@ -23,7 +23,7 @@ export const file_uas_inference_v1_media_service: GenFile = /*@__PURE__*/
  */
 export type ExchangeMediaRequest = Message<"uas.inference.v1.ExchangeMediaRequest"> & {
   /**
-   * What is asked of the model.
+   * Operation of the model.
    *
    * @generated from field: uas.http.v1.MediaOperation operation = 1;
    */
@@ -58,16 +58,16 @@ export type ExchangeMediaRequest = Message<"uas.inference.v1.ExchangeMediaReques
   body: Uint8Array;
 
   /**
-   * Whether to refuse what the model's vendor cannot be told. Default: it is left out and named in the head
-   * (`x-uas-dropped`).
+   * Whether to refuse members that the model's vendor does not accept. Default: they are dropped
+   * and named in the head (`x-uas-dropped`).
    *
    * @generated from field: bool strict = 6;
    */
   strict: boolean;
 
   /**
-   * Whether the head of a reply that is not streamed tells what the call costs in USD, exactly as its receipt does
-   * (`x-uas-cost`). Default: it does not.
+   * Whether the head of a reply that is not streamed contains the cost of the call in USD, exactly
+   * as on its receipt (`x-uas-cost`). Default: no cost.
    *
    * @generated from field: bool report_cost = 7;
    */
@@ -133,10 +133,11 @@ export const ExchangeMediaResponseSchema: GenMessage<ExchangeMediaResponse> = /*
  */
 export const MediaService: GenService<{
   /**
-   * Carries one request for images or audio, bytes in and bytes out. The first response is the head; all others are
-   * chunks of the body, in order. A failure before the head fails the RPC; one after it ends an event stream with an
-   * error event. Charged and logged exactly once, however it ends: as a call where the model's vendor speaks this form,
-   * else as a task of the model, whose result is awaited.
+   * Carries one request for images or audio, bytes in and bytes out. The first response is the
+   * head; all others are chunks of the body, in order. A failure before the head fails the RPC; one
+   * after it ends an event stream with an error event. Charged and logged exactly once, however it
+   * ends: as a call if the model's vendor speaks this form, else as a task of the model, whose
+   * result is awaited.
    *
    * @generated from rpc uas.inference.v1.MediaService.ExchangeMedia
    */

@@ -25,28 +25,28 @@ export const file_uas_inference_v1_model: GenFile = /*@__PURE__*/
  */
 export type Model = Message<"uas.inference.v1.Model"> & {
   /**
-   * What customers name it by, 1 to 200 characters; may contain slashes.
+   * Public name, 1 to 200 characters; may contain slashes.
    *
    * @generated from field: string model_key = 1;
    */
   modelKey: string;
 
   /**
-   * The display name. The model key where the operator gave none.
+   * The display name. The model key if the operator gave none.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * What it produces.
+   * Type of its output.
    *
    * @generated from field: uas.inference.v1.ModelType type = 3;
    */
   type: ModelType;
 
   /**
-   * What it costs.
+   * Its price.
    *
    * @generated from field: uas.type.v1.Price price = 4;
    */
@@ -60,22 +60,22 @@ export type Model = Message<"uas.inference.v1.Model"> & {
   maxOutputTokens: number;
 
   /**
-   * How long a task of it may take from when its vendor is asked first, in whole milliseconds: at most a day. One that
-   * is not done by then fails with TASK_TIMEOUT, free of charge.
+   * Maximum duration of its tasks from the first call of the vendor, in whole milliseconds: at most
+   * a day. A task that is not done by then fails with TASK_TIMEOUT, free of charge.
    *
    * @generated from field: google.protobuf.Duration deadline = 6;
    */
   deadline?: Duration | undefined;
 
   /**
-   * What a task of it costs that is cancelled.
+   * Charge of a cancelled task.
    *
    * @generated from field: uas.inference.v1.CancelBilling cancel_billing = 7;
    */
   cancelBilling: CancelBilling;
 
   /**
-   * When this gateway first had a price for it. Unset where that is not known yet.
+   * When this gateway first had a price for it. Unset if that is not known yet.
    *
    * @generated from field: google.protobuf.Timestamp offer_time = 8;
    */
@@ -96,8 +96,8 @@ export type Model = Message<"uas.inference.v1.Model"> & {
   maxContextTokens: number;
 
   /**
-   * What it does beside its type, where the configuration says so: `reasoning`, and the tools and media that have a
-   * price: `web_search`, `web_fetch`, `code_execution`, `file_search`, `audio_input`, `audio_output`,
+   * Configured features besides its type: `reasoning`, and the tools and media that have a price:
+   * `web_search`, `web_fetch`, `code_execution`, `file_search`, `audio_input`, `audio_output`,
    * `image_output`, `cache_storage`.
    *
    * @generated from field: repeated string features = 11;
@@ -113,7 +113,7 @@ export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_model, 0);
 
 /**
- * What a task costs that is cancelled.
+ * Charge of a cancelled task.
  *
  * @generated from enum uas.inference.v1.CancelBilling
  */
@@ -133,8 +133,8 @@ export const CancelBilling = {
   NONE: 1,
 
   /**
-   * What its vendor says that it took until it stopped, at the model's price and never more than was held; nothing
-   * where the vendor says nothing.
+   * The usage that its vendor reports until it stopped, at the model's price and at most the hold;
+   * nothing if the vendor reports none.
    *
    * @generated from enum value: CANCEL_BILLING_UPSTREAM = 2;
    */
@@ -142,7 +142,7 @@ export const CancelBilling = {
 } as const;
 
 /**
- * What a task costs that is cancelled.
+ * Charge of a cancelled task.
  *
  * @generated from enum uas.inference.v1.CancelBilling
  */
@@ -155,7 +155,7 @@ export const CancelBillingSchema: GenEnum<CancelBilling> = /*@__PURE__*/
   enumDesc(file_uas_inference_v1_model, 0);
 
 /**
- * What a model produces.
+ * Type of a model's output.
  *
  * @generated from enum uas.inference.v1.ModelType
  */
@@ -218,7 +218,7 @@ export const ModelType = {
 } as const;
 
 /**
- * What a model produces.
+ * Type of a model's output.
  *
  * @generated from enum uas.inference.v1.ModelType
  */

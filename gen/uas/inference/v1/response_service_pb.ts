@@ -30,7 +30,8 @@ export type GetResponseRequest = Message<"uas.inference.v1.GetResponseRequest"> 
   responseId: string;
 
   /**
-   * What else to tell, in the style's words. What is kept here tells all that it has.
+   * Additional data to return, in the style's words. Responses stored by the gateway return all
+   * their data.
    *
    * @generated from field: repeated string include = 2;
    */
@@ -79,7 +80,7 @@ export type StreamResponseRequest = Message<"uas.inference.v1.StreamResponseRequ
   responseId: string;
 
   /**
-   * The number of the last event that is known, from 0 on. Absent: none is.
+   * Number of the last known event, from 0 on. Absent without one.
    *
    * @generated from field: optional int32 starting_after = 2;
    */
@@ -235,7 +236,7 @@ export type ListInputItemsRequest = Message<"uas.inference.v1.ListInputItemsRequ
   limit: number;
 
   /**
-   * List what comes after the item with this id. Empty: from the start.
+   * List what comes after the item with this id. Empty from the start.
    *
    * @generated from field: string after = 3;
    */
@@ -249,7 +250,8 @@ export type ListInputItemsRequest = Message<"uas.inference.v1.ListInputItemsRequ
   order: string;
 
   /**
-   * What else to tell, in the style's words. What is kept here tells all that it has.
+   * Additional data to return, in the style's words. Responses stored by the gateway return all
+   * their data.
    *
    * @generated from field: repeated string include = 5;
    */
@@ -285,9 +287,9 @@ export const ListInputItemsResponseSchema: GenMessage<ListInputItemsResponse> = 
   messageDesc(file_uas_inference_v1_response_service, 9);
 
 /**
- * Replies of the responses style that are kept for their account: read, listed and deleted by their id.
- * Some are kept here, others by the vendor that made them, who is then asked. Nothing here is charged.
- * Each RPC fails with NOT_FOUND where the caller's account has no response by that id.
+ * Replies of the responses style that are kept for their account: read, listed and deleted by their
+ * id. Some are kept here, others by the vendor that made them, who is then asked. Nothing here is
+ * charged. Each RPC fails with NOT_FOUND if the caller's account has no response by that id.
  *
  * @generated from service uas.inference.v1.ResponseService
  */
@@ -303,9 +305,9 @@ export const ResponseService: GenService<{
     output: typeof GetResponseResponseSchema;
   },
   /**
-   * Streams the events of a response that is made in the background, from any place on: those that have been are
-   * told at once, the others as they come, until its end. Leaving changes nothing. Fails with INVALID_REQUEST where
-   * it was not created to be streamed, or ended more than a day ago.
+   * Streams the events of a background response from any position on: past events at once, the
+   * others as they occur, until its end. Disconnecting changes nothing. Fails with INVALID_REQUEST
+   * if the response was not created to be streamed, or ended more than a day ago.
    *
    * @generated from rpc uas.inference.v1.ResponseService.StreamResponse
    */
@@ -315,8 +317,8 @@ export const ResponseService: GenService<{
     output: typeof StreamResponseResponseSchema;
   },
   /**
-   * Ends a response that is made in the background. Idempotent; one that has ended is returned as it is. It
-   * may still end otherwise: its status tells. Fails with INVALID_REQUEST where it was not made in the background.
+   * Cancels a background response. Idempotent; an ended one is returned unchanged. It may still end
+   * otherwise: its status shows it. Fails with INVALID_REQUEST if it is not a background response.
    *
    * @generated from rpc uas.inference.v1.ResponseService.CancelResponse
    */
@@ -337,7 +339,7 @@ export const ResponseService: GenService<{
     output: typeof DeleteResponseResponseSchema;
   },
   /**
-   * Lists what a response was asked with: the items of its own request.
+   * Lists the input items of a response's own request.
    *
    * @generated from rpc uas.inference.v1.ResponseService.ListInputItems
    */

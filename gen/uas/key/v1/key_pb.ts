@@ -51,7 +51,7 @@ export type Key = Message<"uas.key.v1.Key"> & {
   name: string;
 
   /**
-   * How the key is shown in lists: its first eight and last four characters. Output only.
+   * The key as shown in lists: its first eight and last four characters. Output only.
    *
    * @generated from field: string masked = 4;
    */
@@ -65,7 +65,7 @@ export type Key = Message<"uas.key.v1.Key"> & {
   state: KeyState;
 
   /**
-   * The models that the key may use, by model key. Empty: every model.
+   * The models that the key may use, by model key. Empty for every model.
    *
    * @generated from field: repeated string models = 6;
    */
@@ -79,7 +79,7 @@ export type Key = Message<"uas.key.v1.Key"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When the key was deleted. Unset while it is not. Output only.
+   * Time of the deletion. Unset before. Output only.
    *
    * @generated from field: google.protobuf.Timestamp delete_time = 8;
    */
@@ -101,7 +101,7 @@ export type Key = Message<"uas.key.v1.Key"> & {
   spendLimit?: Money | undefined;
 
   /**
-   * What the calls with the key have cost so far. Refunds do not lower it. Output only.
+   * Total cost of the calls with the key so far. Refunds do not lower it. Output only.
    *
    * @generated from field: uas.type.v1.Money spent = 11;
    */
@@ -122,15 +122,15 @@ export type Key = Message<"uas.key.v1.Key"> & {
   canReveal: boolean;
 
   /**
-   * What its calls may cost per day, week or month, beside `spend_limit`: at most one budget for each period. Empty: what
-   * the account allows.
+   * Spending limits of its calls per day, week or month, besides `spend_limit`: at most one budget
+   * for each period. Empty means only the account's limits.
    *
    * @generated from field: repeated uas.type.v1.Budget budgets = 14;
    */
   budgets: Budget[];
 
   /**
-   * How fast its calls may come. Unset: the default of the installation.
+   * Rate limits of its calls. Unset: the default of the installation.
    *
    * @generated from field: uas.type.v1.RateLimits rate_limits = 15;
    */
@@ -172,7 +172,7 @@ export const KeyState = {
   DISABLED: 2,
 
   /**
-   * Calls are refused as with an unknown key, for ever.
+   * Calls are refused as with an unknown key, permanently.
    *
    * @generated from enum value: KEY_STATE_DELETED = 3;
    */

@@ -45,7 +45,7 @@ export type ListKeysRequest = Message<"uas.key.v1.ListKeysRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -73,7 +73,7 @@ export type ListKeysResponse = Message<"uas.key.v1.ListKeysResponse"> & {
   keys: Key[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -186,7 +186,7 @@ export type CreateKeyRequest = Message<"uas.key.v1.CreateKeyRequest"> & {
   name: string;
 
   /**
-   * The models that the key may use, at most 1000. Empty: every model.
+   * The models that the key may use, at most 1000. Empty for every model.
    *
    * @generated from field: repeated string models = 3;
    */
@@ -200,21 +200,22 @@ export type CreateKeyRequest = Message<"uas.key.v1.CreateKeyRequest"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * The most that all calls with the key may cost together: more than zero. Unset: no limit of its own.
+   * Maximum total cost of all calls with the key: more than zero. Unset: no limit of the key.
    *
    * @generated from field: uas.type.v1.Money spend_limit = 5;
    */
   spendLimit?: Money | undefined;
 
   /**
-   * What its calls may cost per day, week or month: at most one budget for each period. Empty: what the account allows.
+   * Spending limits of its calls per day, week or month: at most one budget for each period. Empty
+   * means only the account's limits.
    *
    * @generated from field: repeated uas.type.v1.Budget budgets = 6;
    */
   budgets: Budget[];
 
   /**
-   * How fast its calls may come. Unset: the default of the installation.
+   * Rate limits of its calls. Unset: the default of the installation.
    *
    * @generated from field: uas.type.v1.RateLimits rate_limits = 7;
    */
@@ -270,8 +271,9 @@ export type UpdateKeyRequest = Message<"uas.key.v1.UpdateKeyRequest"> & {
   key?: Key | undefined;
 
   /**
-   * What to change: `name`, `models`, `expire_time`, `spend_limit`, `budgets`, `rate_limits`. At least one. A named member that
-   * `key` does not have is cleared: no name, every model, no expiry, no limit, no budget.
+   * The members to change: `name`, `models`, `expire_time`, `spend_limit`, `budgets`,
+   * `rate_limits`. At least one. A named member that is missing in `key` is cleared: no name, every
+   * model, no expiry, no limit, no budget.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -498,7 +500,7 @@ export const KeyService: GenService<{
     output: typeof ListKeysResponseSchema;
   },
   /**
-   * Returns a key without its secret. Fails with NOT_FOUND where the caller has none by that id.
+   * Returns a key without its secret. Fails with NOT_FOUND if the caller has no key with this ID.
    *
    * @generated from rpc uas.key.v1.KeyService.GetKey
    */
@@ -561,7 +563,8 @@ export const KeyService: GenService<{
     output: typeof DisableKeyResponseSchema;
   },
   /**
-   * Ends a key for ever; its row stays for the call log, the copy of its secret does not. Deleting a deleted key changes nothing.
+   * Deletes a key permanently; its row stays for the call log, the copy of its secret does not.
+   * Deleting a deleted key changes nothing.
    *
    * @generated from rpc uas.key.v1.KeyService.DeleteKey
    */
@@ -571,8 +574,9 @@ export const KeyService: GenService<{
     output: typeof DeleteKeyResponseSchema;
   },
   /**
-   * Returns the secret of a key again, to the session of its own account that presents a code for REVEAL_KEY and this
-   * key. Each code serves once. Fails with INVALID_ARGUMENT where no copy is kept, see `Key.can_reveal`.
+   * Returns the secret of a key again, to a session of its account that presents a code for
+   * REVEAL_KEY and this key. Each code is valid once. Fails with INVALID_ARGUMENT if no copy is
+   * stored, see `Key.can_reveal`.
    *
    * @generated from rpc uas.key.v1.KeyService.RevealKey
    */

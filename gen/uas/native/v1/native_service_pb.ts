@@ -24,7 +24,7 @@ export const file_uas_native_v1_native_service: GenFile = /*@__PURE__*/
  */
 export type ExchangeRequest = Message<"uas.native.v1.ExchangeRequest"> & {
   /**
-   * The prefix that stands for the vendor, with its leading slash: `/gemini`.
+   * The prefix of the vendor, with its leading slash: `/gemini`.
    *
    * @generated from field: string prefix = 1;
    */
@@ -59,7 +59,7 @@ export type ExchangeRequest = Message<"uas.native.v1.ExchangeRequest"> & {
   headers: { [key: string]: string };
 
   /**
-   * The request body, at most 20 MiB. Usually one JSON object in UTF-8; empty: none.
+   * The request body, at most 20 MiB. Usually one JSON object in UTF-8; empty without a body.
    *
    * @generated from field: bytes body = 6;
    */
@@ -117,14 +117,14 @@ export const ExchangeResponseSchema: GenMessage<ExchangeResponse> = /*@__PURE__*
  */
 export type FollowLinkRequest = Message<"uas.native.v1.FollowLinkRequest"> & {
   /**
-   * The prefix that stands for the vendor, with its leading slash.
+   * The prefix of the vendor, with its leading slash.
    *
    * @generated from field: string prefix = 1;
    */
   prefix: string;
 
   /**
-   * What stands behind `/_s/` in the link, 1 to 4096 characters.
+   * The text after `/_s/` in the link, 1 to 4096 characters.
    *
    * @generated from field: string token = 2;
    */
@@ -183,7 +183,7 @@ export const FollowLinkResponseSchema: GenMessage<FollowLinkResponse> = /*@__PUR
   messageDesc(file_uas_native_v1_native_service, 3);
 
 /**
- * Calls vendors in their own forms, charged to the balance of the caller's account like every other call.
+ * Calls vendors in their own forms, charged to the caller's account like every other call.
  *
  * @generated from service uas.native.v1.NativeService
  */

@@ -2,7 +2,7 @@
 // @generated from file uas/operator/v1/operator.proto (package uas.operator.v1, syntax proto3)
 /* eslint-disable */
 
-// What operators see and have done.
+// The operator's view of the installation, and the operator log.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -60,35 +60,35 @@ export type AuditEntry = Message<"uas.operator.v1.AuditEntry"> & {
   action: string;
 
   /**
-   * The account that it is about. Empty: none.
+   * The affected account. Empty if there is none.
    *
    * @generated from field: string account_id = 6;
    */
   accountId: string;
 
   /**
-   * What it was done to: the id of an account, key, call or code.
+   * The changed object: the ID of an account, key, call or code.
    *
    * @generated from field: string subject = 7;
    */
   subject: string;
 
   /**
-   * What the action changed, as it was before. Unset: nothing was there.
+   * The changed members before the action. Unset if the object did not exist.
    *
    * @generated from field: google.protobuf.Struct before = 8;
    */
   before?: JsonObject | undefined;
 
   /**
-   * What the action changed, as it was after.
+   * The changed members after the action.
    *
    * @generated from field: google.protobuf.Struct after = 9;
    */
   after?: JsonObject | undefined;
 
   /**
-   * Why, as the operator wrote it. Empty where the action asks for no reason.
+   * The operator's reason. Empty if the action needs none.
    *
    * @generated from field: string reason = 10;
    */
@@ -130,7 +130,7 @@ export type VendorState = Message<"uas.operator.v1.VendorState"> & {
   baseUrl: string;
 
   /**
-   * Whether a credential is configured. The credential itself is never told.
+   * Whether a credential is configured. The credential itself is never returned.
    *
    * @generated from field: bool has_credential = 4;
    */
@@ -165,7 +165,7 @@ export type VendorState = Message<"uas.operator.v1.VendorState"> & {
   inFlight: number;
 
   /**
-   * What the calls of the last 15 minutes say, of all processes.
+   * Results of the last 15 minutes' calls, of all processes.
    *
    * @generated from field: uas.operator.v1.RecentCalls recent = 9;
    */
@@ -179,8 +179,9 @@ export type VendorState = Message<"uas.operator.v1.VendorState"> & {
   failureTime?: Timestamp | undefined;
 
   /**
-   * What was wrong then: `connect`, `connect_timeout`, `first_byte_timeout`, `status 503` and the like. Of tasks it begins
-   * with `tasks: `: the vendor refuses the operator's own account, or ten times in a row did not say how one stands.
+   * The failure: `connect`, `connect_timeout`, `first_byte_timeout`, `status 503` and the like.
+   * Failures of tasks begin with `tasks: `: the vendor refuses the operator's account, or ten
+   * consecutive polls failed.
    *
    * @generated from field: string failure = 11;
    */
@@ -194,7 +195,7 @@ export type VendorState = Message<"uas.operator.v1.VendorState"> & {
   successTime?: Timestamp | undefined;
 
   /**
-   * How long it took then until the head of its reply.
+   * Time until the head of that reply.
    *
    * @generated from field: google.protobuf.Duration success_duration = 13;
    */
@@ -272,7 +273,7 @@ export const UnlimitedModelSchema: GenMessage<UnlimitedModel> = /*@__PURE__*/
  */
 export type RecentCalls = Message<"uas.operator.v1.RecentCalls"> & {
   /**
-   * How many.
+   * Number of calls.
    *
    * @generated from field: int32 call_count = 1;
    */
@@ -286,14 +287,14 @@ export type RecentCalls = Message<"uas.operator.v1.RecentCalls"> & {
   failedCount: number;
 
   /**
-   * The median time to the first content. Unset: none came.
+   * The median time to the first content. Unset without content.
    *
    * @generated from field: google.protobuf.Duration first_content_duration = 3;
    */
   firstContentDuration?: Duration | undefined;
 
   /**
-   * The request id of the last one that it failed. Empty: none.
+   * The request ID of the last failed call. Empty if there is none.
    *
    * @generated from field: string failed_request_id = 4;
    */
@@ -314,7 +315,7 @@ export const RecentCallsSchema: GenMessage<RecentCalls> = /*@__PURE__*/
  */
 export type ConfiguredModel = Message<"uas.operator.v1.ConfiguredModel"> & {
   /**
-   * What customers name it by.
+   * Public name.
    *
    * @generated from field: string model_key = 1;
    */
@@ -335,14 +336,14 @@ export type ConfiguredModel = Message<"uas.operator.v1.ConfiguredModel"> & {
   type: string;
 
   /**
-   * Where its calls go, in the order in which they are tried.
+   * Routes of its calls, in the order in which they are tried.
    *
    * @generated from field: repeated uas.operator.v1.ConfiguredRoute routes = 4;
    */
   routes: ConfiguredRoute[];
 
   /**
-   * The most tokens of one reply. 0: it has none.
+   * Maximum tokens of one reply. 0: no limit.
    *
    * @generated from field: int32 max_output_tokens = 5;
    */
@@ -356,14 +357,15 @@ export type ConfiguredModel = Message<"uas.operator.v1.ConfiguredModel"> & {
   line: number;
 
   /**
-   * How long a task of it may take from when its vendor is asked first, in whole milliseconds: at most a day.
+   * Maximum duration of its tasks from the first call of the vendor, in whole milliseconds: at most
+   * a day.
    *
    * @generated from field: google.protobuf.Duration deadline = 7;
    */
   deadline?: Duration | undefined;
 
   /**
-   * What a task of it costs that is cancelled.
+   * Charge of a cancelled task.
    *
    * @generated from field: uas.inference.v1.CancelBilling cancel_billing = 8;
    */
@@ -385,7 +387,7 @@ export const ConfiguredModelSchema: GenMessage<ConfiguredModel> = /*@__PURE__*/
   messageDesc(file_uas_operator_v1_operator, 4);
 
 /**
- * Where calls of a model go.
+ * A route of a model.
  *
  * @generated from message uas.operator.v1.ConfiguredRoute
  */
@@ -398,14 +400,15 @@ export type ConfiguredRoute = Message<"uas.operator.v1.ConfiguredRoute"> & {
   vendor: string;
 
   /**
-   * What the vendor calls the model.
+   * The vendor's name of the model.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * Its share of the calls among the routes of the same priority. 0: only where no other of them can take the call.
+   * Its share of the calls among the routes of the same priority. 0: only if no other of them can
+   * take the call.
    *
    * @generated from field: int32 weight = 3;
    */
@@ -454,14 +457,14 @@ export type QueueDepth = Message<"uas.operator.v1.QueueDepth"> & {
   state: string;
 
   /**
-   * How many.
+   * Number of items.
    *
    * @generated from field: int64 count = 3;
    */
   count: bigint;
 
   /**
-   * Since when the oldest of them is in the queue. Unset where there is none.
+   * Time when the oldest of them was queued. Unset if there is none.
    *
    * @generated from field: google.protobuf.Timestamp oldest_time = 4;
    */

@@ -32,28 +32,29 @@ export type ListAuditEntriesRequest = Message<"uas.operator.v1.ListAuditEntriesR
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * Only what is about this account. Empty: all.
+   * Only what is about this account. Empty for all.
    *
    * @generated from field: string account_id = 3;
    */
   accountId: string;
 
   /**
-   * Only these actions: a room such as `account`, or an action such as `account.suspend`. Empty: all.
+   * Only these actions: a room such as `account`, or an action such as `account.suspend`. Empty for
+   * all.
    *
    * @generated from field: string action = 4;
    */
   action: string;
 
   /**
-   * Only what this one did, exactly as `actor` says it. Empty: all.
+   * Only what this one did, exactly as `actor` says it. Empty for all.
    *
    * @generated from field: string actor = 5;
    */
@@ -95,7 +96,7 @@ export type ListAuditEntriesResponse = Message<"uas.operator.v1.ListAuditEntries
   entries: AuditEntry[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -123,7 +124,7 @@ export type ListVendorsRequest = Message<"uas.operator.v1.ListVendorsRequest"> &
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -151,7 +152,7 @@ export type ListVendorsResponse = Message<"uas.operator.v1.ListVendorsResponse">
   vendors: VendorState[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -179,7 +180,7 @@ export type TestVendorRequest = Message<"uas.operator.v1.TestVendorRequest"> & {
   vendor: string;
 
   /**
-   * The model to ask, by its key. Empty: its first one that makes text.
+   * The model to ask, by its key. Empty for its first one that makes text.
    *
    * @generated from field: string model_key = 2;
    */
@@ -250,14 +251,14 @@ export type TestVendorResponse = Message<"uas.operator.v1.TestVendorResponse"> &
   ok: boolean;
 
   /**
-   * The model that was asked, by its key.
+   * Key of the tested model.
    *
    * @generated from field: string model_key = 2;
    */
   modelKey: string;
 
   /**
-   * How long the whole answer took.
+   * Duration of the whole answer.
    *
    * @generated from field: google.protobuf.Duration duration = 3;
    */
@@ -271,7 +272,7 @@ export type TestVendorResponse = Message<"uas.operator.v1.TestVendorResponse"> &
   text: string;
 
   /**
-   * What went wrong. Empty: nothing.
+   * The failure. Empty without one.
    *
    * @generated from field: string error = 5;
    */
@@ -299,7 +300,7 @@ export type ListConfiguredModelsRequest = Message<"uas.operator.v1.ListConfigure
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -327,7 +328,7 @@ export type ListConfiguredModelsResponse = Message<"uas.operator.v1.ListConfigur
   models: ConfiguredModel[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -341,7 +342,8 @@ export type ListConfiguredModelsResponse = Message<"uas.operator.v1.ListConfigur
   source: string;
 
   /**
-   * What the configuration says and this version does not serve, each with its file, line and column.
+   * Parts of the configuration that this version does not serve, each with its file, line and
+   * column.
    *
    * @generated from field: repeated string warnings = 4;
    */
@@ -412,14 +414,14 @@ export type GetSystemInfoResponse = Message<"uas.operator.v1.GetSystemInfoRespon
   startTime?: Timestamp | undefined;
 
   /**
-   * What was done to the database's tables, oldest first.
+   * Applied migrations of the database, oldest first.
    *
    * @generated from field: repeated uas.operator.v1.Migration migrations = 6;
    */
   migrations: Migration[];
 
   /**
-   * What waits: `tasks` and `webhooks` by state, `holds` that are open.
+   * Queues: `tasks` and `webhooks` by state, open `holds`.
    *
    * @generated from field: repeated uas.operator.v1.QueueDepth queues = 7;
    */
@@ -441,8 +443,8 @@ export const GetSystemInfoResponseSchema: GenMessage<GetSystemInfoResponse> = /*
   messageDesc(file_uas_operator_v1_operator_service, 11);
 
 /**
- * Shows operators how the installation is set up and how it does. Accounts, money and codes are changed by the services of
- * their own.
+ * Shows operators the setup and the health of the installation. Accounts, money and codes have
+ * separate services.
  *
  * @generated from service uas.operator.v1.OperatorService
  */
@@ -468,8 +470,9 @@ export const OperatorService: GenService<{
     output: typeof ListVendorsResponseSchema;
   },
   /**
-   * Asks a vendor for a few words, by one of its models that make text. The vendor takes what it takes for them; no account is
-   * charged. What went wrong is told in the answer: the RPC itself fails only where there is nothing to test.
+   * Sends a short request to a vendor, with one of its text models. The vendor bills it; no account
+   * is charged. A failure is part of the answer: the RPC itself fails only if there is nothing to
+   * test.
    *
    * @generated from rpc uas.operator.v1.OperatorService.TestVendor
    */
@@ -479,8 +482,9 @@ export const OperatorService: GenService<{
     output: typeof TestVendorResponseSchema;
   },
   /**
-   * Clears the mark of a vendor's model that ignored the output limit of a request, once it honours limits: in all processes
-   * its calls hold for their own limit again. NOT_FOUND: it is not marked. The next reply that exceeds its limit marks it again.
+   * Clears the mark of a vendor's model that ignored the output limit of a request, once it honours
+   * limits: in all processes its calls hold for their own limit again. NOT_FOUND if it is not
+   * marked. The next reply that exceeds its limit marks it again.
    *
    * @generated from rpc uas.operator.v1.OperatorService.ClearUnlimitedModel
    */

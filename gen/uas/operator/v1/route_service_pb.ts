@@ -25,7 +25,7 @@ export const file_uas_operator_v1_route_service: GenFile = /*@__PURE__*/
  */
 export type GetRouteHealthRequest = Message<"uas.operator.v1.GetRouteHealthRequest"> & {
   /**
-   * Only those of this vendor. Empty: of all.
+   * Only routes of this vendor. Empty means of all vendors.
    *
    * @generated from field: string vendor = 1;
    */
@@ -75,14 +75,14 @@ export type RouteHealth = Message<"uas.operator.v1.RouteHealth"> & {
   vendor: string;
 
   /**
-   * The vendor's name of the model. Empty: this is a credential.
+   * The vendor's name of the model. Empty if this is a credential.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * The name of the credential. Empty: this is a route.
+   * The name of the credential. Empty if this is a route.
    *
    * @generated from field: string credential = 3;
    */
@@ -96,7 +96,7 @@ export type RouteHealth = Message<"uas.operator.v1.RouteHealth"> & {
   breaker: BreakerState;
 
   /**
-   * Why it opened, for example `server`, `silence`, `credential`. Empty: it is closed.
+   * Why it opened, for example `server`, `silence`, `credential`. Empty if it is closed.
    *
    * @generated from field: string breaker_failure = 5;
    */
@@ -138,7 +138,7 @@ export type RouteHealth = Message<"uas.operator.v1.RouteHealth"> & {
   slowDuration?: Duration | undefined;
 
   /**
-   * What was wrong at the last failure, for example `server` or `rate_limit`. Empty: there was none.
+   * Kind of the last failure, for example `server` or `rate_limit`. Empty without one.
    *
    * @generated from field: string failure = 12;
    */

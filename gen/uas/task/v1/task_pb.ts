@@ -2,7 +2,7 @@
 // @generated from file uas/task/v1/task.proto (package uas.task.v1, syntax proto3)
 /* eslint-disable */
 
-// Asynchronous tasks: submitted, then polled, watched or told of by webhook.
+// Asynchronous tasks: submitted, then polled, watched or reported by webhook.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -31,7 +31,7 @@ export const file_uas_task_v1_task: GenFile = /*@__PURE__*/
  */
 export type Task = Message<"uas.task.v1.Task"> & {
   /**
-   * The identifier, a UUIDv7: also that of the task's hold and charge.
+   * The identifier, a UUIDv7, shared with the task's hold and charge.
    *
    * @generated from field: string task_id = 1;
    */
@@ -59,21 +59,21 @@ export type Task = Message<"uas.task.v1.Task"> & {
   modelKey: string;
 
   /**
-   * What the model produces.
+   * Type of the model's output.
    *
    * @generated from field: uas.inference.v1.ModelType type = 5;
    */
   type: ModelType;
 
   /**
-   * What the client calls it by: its callbackId, else its Idempotency-Key. Empty where it sent neither.
+   * The client's ID of it: its callbackId, else its Idempotency-Key. Empty if it sent neither.
    *
    * @generated from field: string callback_id = 6;
    */
   callbackId: string;
 
   /**
-   * Where its webhooks go. Empty: nowhere.
+   * Receiver of its webhooks. Empty for no webhooks.
    *
    * @generated from field: string callback_url = 7;
    */
@@ -122,28 +122,28 @@ export type Task = Message<"uas.task.v1.Task"> & {
   errorCode: ErrorCode;
 
   /**
-   * What went wrong, for people. Empty unless FAILED.
+   * Description of the failure. Empty unless FAILED.
    *
    * @generated from field: string error_message = 14;
    */
   errorMessage: string;
 
   /**
-   * What it consumed. Unset before COMPLETED, and where it consumed no tokens.
+   * Usage of the task. Unset before COMPLETED, and if it used no tokens.
    *
    * @generated from field: uas.type.v1.Usage usage = 15;
    */
   usage?: Usage | undefined;
 
   /**
-   * What it was charged. Unset before its end; zero where FAILED or CANCELLED.
+   * Charge of the task. Unset before its end; zero if FAILED or CANCELLED.
    *
    * @generated from field: uas.type.v1.Money cost = 16;
    */
   cost?: Money | undefined;
 
   /**
-   * What is, or was, set aside for it.
+   * Amount that is, or was, held for it.
    *
    * @generated from field: uas.type.v1.Money held = 17;
    */
@@ -164,7 +164,7 @@ export type Task = Message<"uas.task.v1.Task"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When its vendor was asked first. Unset before.
+   * Time of the first call of its vendor. Unset before.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 20;
    */
@@ -178,14 +178,14 @@ export type Task = Message<"uas.task.v1.Task"> & {
   finishTime?: Timestamp | undefined;
 
   /**
-   * Until when its files can be fetched. Unset where it has none.
+   * Expiry of its files. Unset if it has none.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 22;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * Whether somebody asked to cancel it. It may end otherwise all the same.
+   * Whether a cancel was requested. The task may still end otherwise.
    *
    * @generated from field: bool cancel_requested = 23;
    */
@@ -199,14 +199,14 @@ export type Task = Message<"uas.task.v1.Task"> & {
   requestId: string;
 
   /**
-   * The vendor that runs it. Empty before one is asked.
+   * The vendor that runs it. Empty before the first submission.
    *
    * @generated from field: string vendor = 25;
    */
   vendor: string;
 
   /**
-   * The vendor's id of it. Empty where it has none, and for callers that are not the operator.
+   * The vendor's ID of it. Empty without one, and for callers other than the operator.
    *
    * @generated from field: string vendor_task_id = 26;
    */
@@ -234,7 +234,7 @@ export const TaskSchema: GenMessage<Task> = /*@__PURE__*/
  */
 export type TaskFile = Message<"uas.task.v1.TaskFile"> & {
   /**
-   * Where it can be fetched, without a key.
+   * Address from which it can be fetched, without a key.
    *
    * @generated from field: string url = 1;
    */
@@ -325,7 +325,7 @@ export const TaskStatusSchema: GenEnum<TaskStatus> = /*@__PURE__*/
   enumDesc(file_uas_task_v1_task, 0);
 
 /**
- * How far a task is. Later versions may add stages.
+ * Stage of a task. Later versions may add stages.
  *
  * @generated from enum uas.task.v1.TaskStage
  */
@@ -374,7 +374,7 @@ export const TaskStage = {
 } as const;
 
 /**
- * How far a task is. Later versions may add stages.
+ * Stage of a task. Later versions may add stages.
  *
  * @generated from enum uas.task.v1.TaskStage
  */

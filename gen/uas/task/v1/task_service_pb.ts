@@ -33,15 +33,16 @@ export type SubmitTaskRequest = Message<"uas.task.v1.SubmitTaskRequest"> & {
   modelKey: string;
 
   /**
-   * Where webhooks go: an https address that is reachable from the public internet. Empty: nowhere.
+   * Receiver of webhooks: an https address that is reachable from the public internet. Empty for no
+   * webhooks.
    *
    * @generated from field: string callback_url = 2;
    */
   callbackUrl: string;
 
   /**
-   * What the client calls the task by, 1 to 255 characters without control characters: see the RPC. Empty:
-   * each submit is a new task.
+   * The client's ID of the task, 1 to 255 characters without control characters: see the RPC. Empty
+   * if each submit is a new task.
    *
    * @generated from field: optional string callback_id = 3;
    */
@@ -87,7 +88,7 @@ export type SubmitTaskRequest = Message<"uas.task.v1.SubmitTaskRequest"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * About the request itself; no part of what is asked for.
+   * Context of the request itself; not part of the task.
    *
    * @generated from field: uas.task.v1.RequestContext request_context = 8;
    */
@@ -108,7 +109,7 @@ export const SubmitTaskRequestSchema: GenMessage<SubmitTaskRequest> = /*@__PURE_
  */
 export type RequestContext = Message<"uas.task.v1.RequestContext"> & {
   /**
-   * The request id, where the header `x-request-id` has none.
+   * The request ID, if the header `x-request-id` has none.
    *
    * @generated from field: string request_id = 1;
    */
@@ -157,8 +158,9 @@ export type GetTaskRequest = Message<"uas.task.v1.GetTaskRequest"> & {
   taskId: string;
 
   /**
-   * How long to wait for a change, in seconds, 0 to 60. It is a change from what `if-none-match` names,
-   * else from how the task is now. Default 0. Where very many calls of the account wait already: not at all.
+   * Maximum wait for a change in seconds, 0 to 60: a change from the version in `if-none-match`,
+   * else from the current one. Default 0. If very many calls of the account already wait, it does
+   * not wait.
    *
    * @generated from field: int32 wait = 2;
    */
@@ -305,7 +307,7 @@ export type ListTasksRequest = Message<"uas.task.v1.ListTasksRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 4;
    */
@@ -333,7 +335,7 @@ export type ListTasksResponse = Message<"uas.task.v1.ListTasksResponse"> & {
   tasks: Task[];
 
   /**
-   * Asks for the next page. Empty: this was the last.
+   * Asks for the next page. Empty if this was the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -382,7 +384,7 @@ export type GetModelSchemaResponse = Message<"uas.task.v1.GetModelSchemaResponse
   modelKey: string;
 
   /**
-   * What it produces.
+   * Type of the model's output.
    *
    * @generated from field: uas.inference.v1.ModelType type = 2;
    */
@@ -418,17 +420,18 @@ export const GetModelSchemaResponseSchema: GenMessage<GetModelSchemaResponse> = 
   messageDesc(file_uas_task_v1_task_service, 12);
 
 /**
- * Runs asynchronous tasks. Nobody has to poll: a task finishes, is charged and tells its webhook by itself.
+ * Runs asynchronous tasks. Polling is optional: a task finishes, is charged and notifies its
+ * webhook by itself.
  *
  * @generated from service uas.task.v1.TaskService
  */
 export const TaskService: GenService<{
   /**
-   * Accepts a task and sets aside what it can cost. Nothing was accepted where it fails.
+   * Accepts a task and sets aside what it can cost. Nothing was accepted if it fails.
    *
-   * Idempotent on `callback_id`, or else the request header `idempotency-key`, within the account, for 30
-   * days: a repetition returns the first task, with the response header `idempotent-replayed: true`; another
-   * body is refused with IDEMPOTENCY_KEY_REUSED.
+   * Idempotent on `callback_id`, or else the request header `idempotency-key`, within the account,
+   * for 30 days: a repetition returns the first task, with the response header
+   * `idempotent-replayed: true`; another body is refused with IDEMPOTENCY_KEY_REUSED.
    *
    * @generated from rpc uas.task.v1.TaskService.SubmitTask
    */
@@ -441,8 +444,8 @@ export const TaskService: GenService<{
    * Returns a task, at once or after waiting for a change.
    *
    * The response headers have `etag`, and `retry-after` while it runs. Where the request header
-   * `if-none-match` has that etag still after waiting, REST answers 304. Fails with TASK_NOT_FOUND where the
-   * caller's account has no such task.
+   * `if-none-match` has that etag still after waiting, REST answers 304. Fails with TASK_NOT_FOUND
+   * if the caller's account has no such task.
    *
    * @generated from rpc uas.task.v1.TaskService.GetTask
    */
@@ -452,11 +455,12 @@ export const TaskService: GenService<{
     output: typeof GetTaskResponseSchema;
   },
   /**
-   * Asks to end a task. Idempotent; a task that has ended is returned as it is.
+   * Requests the end of a task. Idempotent; an ended task is returned unchanged.
    *
-   * One that waits is cancelled at once. One that runs is cancelled when its vendor says so, and may end
-   * otherwise before. Fails with TASK_NOT_CANCELLABLE where it runs and its vendor cannot stop it or its
-   * result is being fetched; with TASK_NOT_FOUND where the caller's account has no such task.
+   * A waiting task is cancelled at once. A running one is cancelled when its vendor confirms it,
+   * and may end otherwise before. Fails with TASK_NOT_CANCELLABLE if it runs and its vendor cannot
+   * stop it or its result is being fetched; with TASK_NOT_FOUND if the caller's account has no such
+   * task.
    *
    * @generated from rpc uas.task.v1.TaskService.CancelTask
    */
@@ -466,8 +470,8 @@ export const TaskService: GenService<{
     output: typeof CancelTaskResponseSchema;
   },
   /**
-   * Streams a task: as it is, then after each change that is seen, and ends with its end. Quick changes may
-   * be seen as one. Fails with TASK_NOT_FOUND where the caller's account has no such task.
+   * Streams a task: as it is, then after each change that is seen, and ends with its end. Quick
+   * changes may be seen as one. Fails with TASK_NOT_FOUND if the caller's account has no such task.
    *
    * @generated from rpc uas.task.v1.TaskService.WatchTask
    */

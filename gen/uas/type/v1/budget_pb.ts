@@ -24,7 +24,7 @@ export const file_uas_type_v1_budget: GenFile = /*@__PURE__*/
  */
 export type Budget = Message<"uas.type.v1.Budget"> & {
   /**
-   * How often the budget resets. Required; each period at most once in a list of budgets.
+   * Period after which the budget resets. Required; each period at most once in a list of budgets.
    *
    * @generated from field: uas.type.v1.BudgetPeriod period = 1;
    */
@@ -45,7 +45,7 @@ export type Budget = Message<"uas.type.v1.Budget"> & {
   timeZone: string;
 
   /**
-   * What the calls of the current period have cost so far. Refunds do not lower it. Output only.
+   * Cost of the calls of the current period so far. Refunds do not lower it. Output only.
    *
    * @generated from field: uas.type.v1.Money spent = 4;
    */
@@ -67,7 +67,7 @@ export const BudgetSchema: GenMessage<Budget> = /*@__PURE__*/
   messageDesc(file_uas_type_v1_budget, 0);
 
 /**
- * How often a budget resets.
+ * Period of a budget.
  *
  * @generated from enum uas.type.v1.BudgetPeriod
  */
@@ -102,7 +102,7 @@ export const BudgetPeriod = {
 } as const;
 
 /**
- * How often a budget resets.
+ * Period of a budget.
  *
  * @generated from enum uas.type.v1.BudgetPeriod
  */

@@ -13,8 +13,8 @@ export const file_uas_type_v1_price: GenFile = /*@__PURE__*/
   fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEisAQKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJEhMKC2F1ZGlvX2lucHV0GAsgASgJEhQKDGF1ZGlvX291dHB1dBgMIAEoCRIRCgljaGFyYWN0ZXIYDSABKAkSDgoGc2VhcmNoGA4gASgJEhIKCndlYl9zZWFyY2gYDyABKAkSEQoJd2ViX2ZldGNoGBAgASgJEhYKDmNvZGVfZXhlY3V0aW9uGBEgASgJEhMKC2ZpbGVfc2VhcmNoGBIgASgJEicKBmltYWdlcxgTIAMoCzIXLnVhcy50eXBlLnYxLkltYWdlUHJpY2USFQoNY2FjaGVfc3RvcmFnZRgUIAEoCRIXCg9jYWNoZV93cml0ZV8xMmgYFSABKAkSFAoMaW1hZ2Vfb3V0cHV0GBYgASgJEjQKDXNlcnZpY2VfdGllcnMYFyADKAsyHS51YXMudHlwZS52MS5TZXJ2aWNlVGllclByaWNlEhQKDHNlcnZpY2VfdGllchgYIAEoCSJDChBTZXJ2aWNlVGllclByaWNlEgwKBHRpZXIYASABKAkSIQoFcHJpY2UYAiABKAsyEi51YXMudHlwZS52MS5QcmljZSI6CgpJbWFnZVByaWNlEgwKBHNpemUYASABKAkSDwoHcXVhbGl0eRgCIAEoCRINCgVwcmljZRgDIAEoCSLpAQoJUHJpY2VUaWVyEg0KBWFib3ZlGAEgASgFEg0KBWlucHV0GAIgASgJEhQKDGNhY2hlZF9pbnB1dBgDIAEoCRITCgtjYWNoZV93cml0ZRgEIAEoCRIOCgZvdXRwdXQYBSABKAkSEQoJcmVhc29uaW5nGAYgASgJEhYKDmNhY2hlX3dyaXRlXzFoGAcgASgJEhMKC2F1ZGlvX2lucHV0GAggASgJEhQKDGF1ZGlvX291dHB1dBgJIAEoCRIXCg9jYWNoZV93cml0ZV8xMmgYCiABKAkSFAoMaW1hZ2Vfb3V0cHV0GAsgASgJQkgKD2NvbS51YXMudHlwZS52MVABWiV1YXMtZ2F0ZXdheS9jbGllbnQvdWFzL3R5cGUvdjE7dHlwZXYxqgILVWFzLlR5cGUuVjFiBnByb3RvMw");
 
 /**
- * What a model costs, in USD as decimal strings such as `0.25`. Empty: this unit is not charged, unless its comment
- * says otherwise.
+ * Price of a model, in USD as decimal strings such as `0.25`. Empty if this unit is not charged,
+ * unless its comment states otherwise.
  *
  * @generated from message uas.type.v1.Price
  */
@@ -27,14 +27,14 @@ export type Price = Message<"uas.type.v1.Price"> & {
   input: string;
 
   /**
-   * Per 1,000,000 input tokens read from the cache. Empty: as `input`.
+   * Per 1,000,000 input tokens read from the cache. Empty as `input`.
    *
    * @generated from field: string cached_input = 2;
    */
   cachedInput: string;
 
   /**
-   * Per 1,000,000 input tokens written to the cache. Empty: as `input`.
+   * Per 1,000,000 input tokens written to the cache. Empty as `input`.
    *
    * @generated from field: string cache_write = 3;
    */
@@ -48,7 +48,7 @@ export type Price = Message<"uas.type.v1.Price"> & {
   output: string;
 
   /**
-   * Per 1,000,000 output tokens spent on reasoning. Empty: as `output`.
+   * Per 1,000,000 output tokens spent on reasoning. Empty as `output`.
    *
    * @generated from field: string reasoning = 5;
    */
@@ -76,28 +76,31 @@ export type Price = Message<"uas.type.v1.Price"> & {
   request: string;
 
   /**
-   * Token prices of calls with many input tokens, by ascending `above`. Empty: the same at any length.
+   * Token prices of calls with many input tokens, by ascending `above`. Empty for the same at any
+   * length.
    *
    * @generated from field: repeated uas.type.v1.PriceTier tiers = 9;
    */
   tiers: PriceTier[];
 
   /**
-   * Per 1,000,000 input tokens written to the cache for an hour. Empty: requests for that are refused.
+   * Per 1,000,000 input tokens written to the cache for an hour. Empty means requests for that are
+   * refused.
    *
    * @generated from field: string cache_write_1h = 10;
    */
   cacheWrite1h: string;
 
   /**
-   * Per 1,000,000 input tokens of audio that were not read from the cache. Empty: requests with audio are refused.
+   * Per 1,000,000 input tokens of audio that were not read from the cache. Empty if requests with
+   * audio are refused.
    *
    * @generated from field: string audio_input = 11;
    */
   audioInput: string;
 
   /**
-   * Per 1,000,000 output tokens of audio. Empty: requests for audio are refused.
+   * Per 1,000,000 output tokens of audio. Empty if requests for audio are refused.
    *
    * @generated from field: string audio_output = 12;
    */
@@ -118,28 +121,28 @@ export type Price = Message<"uas.type.v1.Price"> & {
   search: string;
 
   /**
-   * Per search of the web that the vendor runs. Empty: requests for them are refused.
+   * Per search of the web that the vendor runs. Empty if requests for them are refused.
    *
    * @generated from field: string web_search = 15;
    */
   webSearch: string;
 
   /**
-   * Per page that the vendor fetches. Empty: requests for that are refused.
+   * Per page that the vendor fetches. Empty means requests for that are refused.
    *
    * @generated from field: string web_fetch = 16;
    */
   webFetch: string;
 
   /**
-   * Per run of code in the vendor's containers. Empty: requests for that are refused.
+   * Per run of code in the vendor's containers. Empty means requests for that are refused.
    *
    * @generated from field: string code_execution = 17;
    */
   codeExecution: string;
 
   /**
-   * Per search of files that the vendor stores. Empty: requests for them are refused.
+   * Per search of files that the vendor stores. Empty if requests for them are refused.
    *
    * @generated from field: string file_search = 18;
    */
@@ -153,35 +156,39 @@ export type Price = Message<"uas.type.v1.Price"> & {
   images: ImagePrice[];
 
   /**
-   * Per 1,000,000 tokens that the vendor stores in a prompt cache for an hour. Empty: requests for that are refused.
+   * Per 1,000,000 tokens that the vendor stores in a prompt cache for an hour. Empty means requests
+   * for that are refused.
    *
    * @generated from field: string cache_storage = 20;
    */
   cacheStorage: string;
 
   /**
-   * Per 1,000,000 input tokens written to the cache for twelve hours. Empty: requests for that are refused.
+   * Per 1,000,000 input tokens written to the cache for twelve hours. Empty means requests for that
+   * are refused.
    *
    * @generated from field: string cache_write_12h = 21;
    */
   cacheWrite12h: string;
 
   /**
-   * Per 1,000,000 output tokens of images. Empty: requests to text models for images are refused.
+   * Per 1,000,000 output tokens of images. Empty if requests to text models for images are refused.
    *
    * @generated from field: string image_output = 22;
    */
   imageOutput: string;
 
   /**
-   * The price of calls that the vendor serves at another tier than its usual one. Empty: the same at every tier.
+   * The price of calls that the vendor serves at another tier than its usual one. Empty for the
+   * same at every tier.
    *
    * @generated from field: repeated uas.type.v1.ServiceTierPrice service_tiers = 23;
    */
   serviceTiers: ServiceTierPrice[];
 
   /**
-   * The service tier that this is the price of: `flex`, `priority`, `fast`, `ultrafast` or `batch`. Empty: the usual one.
+   * The service tier that this is the price of: `flex`, `priority`, `fast`, `ultrafast` or `batch`.
+   * Empty for the usual one.
    *
    * @generated from field: string service_tier = 24;
    */
@@ -230,14 +237,14 @@ export const ServiceTierPriceSchema: GenMessage<ServiceTierPrice> = /*@__PURE__*
  */
 export type ImagePrice = Message<"uas.type.v1.ImagePrice"> & {
   /**
-   * The size in the vendor's word, in lower case, such as `1024x1024` or `2k`. Empty: any.
+   * The size in the vendor's word, in lower case, such as `1024x1024` or `2k`. Empty for any.
    *
    * @generated from field: string size = 1;
    */
   size: string;
 
   /**
-   * The quality in the vendor's word, in lower case, such as `high`. Empty: any.
+   * The quality in the vendor's word, in lower case, such as `high`. Empty for any.
    *
    * @generated from field: string quality = 2;
    */
@@ -259,8 +266,8 @@ export const ImagePriceSchema: GenMessage<ImagePrice> = /*@__PURE__*/
   messageDesc(file_uas_type_v1_price, 2);
 
 /**
- * The token prices of calls with more input tokens than `above`, in USD as decimal strings. They replace those of the
- * price for the whole call. Empty: as in the price.
+ * The token prices of calls with more input tokens than `above`, in USD as decimal strings. They
+ * replace the base price for the whole call. Empty for the base price.
  *
  * @generated from message uas.type.v1.PriceTier
  */

@@ -14,7 +14,8 @@ export const file_uas_type_v1_rate_limits: GenFile = /*@__PURE__*/
   fileDesc("Ch11YXMvdHlwZS92MS9yYXRlX2xpbWl0cy5wcm90bxILdWFzLnR5cGUudjEiiAEKClJhdGVMaW1pdHMSGgoDcnBtGAEgASgFQgjKwRgEIgIIAUgAiAEBEhoKA3RwbRgCIAEoBUIIysEYBCICCAFIAYgBARIiCgtjb25jdXJyZW5jeRgDIAEoBUIIysEYBCICCAFIAogBAUIGCgRfcnBtQgYKBF90cG1CDgoMX2NvbmN1cnJlbmN5QkgKD2NvbS51YXMudHlwZS52MVABWiV1YXMtZ2F0ZXdheS9jbGllbnQvdWFzL3R5cGUvdjE7dHlwZXYxqgILVWFzLlR5cGUuVjFiBnByb3RvMw", [file_uas_validate_v1_validate]);
 
 /**
- * How fast calls may come. A call over a limit is refused with RATE_LIMIT_EXCEEDED, which says when to retry.
+ * Rate limits of calls. A call over a limit is refused with RATE_LIMIT_EXCEEDED and the time of a
+ * retry.
  *
  * @generated from message uas.type.v1.RateLimits
  */

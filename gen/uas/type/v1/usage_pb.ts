@@ -13,7 +13,7 @@ export const file_uas_type_v1_usage: GenFile = /*@__PURE__*/
   fileDesc("Chd1YXMvdHlwZS92MS91c2FnZS5wcm90bxILdWFzLnR5cGUudjEikQcKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoBRIbChNjYWNoZWRfaW5wdXRfdG9rZW5zGAIgASgFEhoKEmNhY2hlX3dyaXRlX3Rva2VucxgDIAEoBRIVCg1vdXRwdXRfdG9rZW5zGAQgASgFEhgKEHJlYXNvbmluZ190b2tlbnMYBSABKAUSIgoVY2FjaGVfd3JpdGVfMWhfdG9rZW5zGAYgASgFSACIAQESHwoSYXVkaW9faW5wdXRfdG9rZW5zGAcgASgFSAGIAQESIAoTYXVkaW9fb3V0cHV0X3Rva2VucxgIIAEoBUgCiAEBEhcKCmNoYXJhY3RlcnMYCSABKAVIA4gBARIVCghzZWFyY2hlcxgKIAEoBUgEiAEBEhkKDHdlYl9zZWFyY2hlcxgLIAEoBUgFiAEBEhgKC3dlYl9mZXRjaGVzGAwgASgFSAaIAQESHAoPY29kZV9leGVjdXRpb25zGA0gASgFSAeIAQESGgoNZmlsZV9zZWFyY2hlcxgOIAEoBUgIiAEBEh8KEnN0b3JlZF90b2tlbl9ob3VycxgPIAEoBUgJiAEBEicKGnJlamVjdGVkX3ByZWRpY3Rpb25fdG9rZW5zGBAgASgFSAqIAQESIwoWY2FjaGVfd3JpdGVfMTJoX3Rva2VucxgRIAEoBUgLiAEBEiAKE2ltYWdlX291dHB1dF90b2tlbnMYEiABKAVIDIgBARIcCg91bmtub3duX21lbWJlcnMYEyABKAlIDYgBARIZCgxzZXJ2aWNlX3RpZXIYFCABKAlIDogBAUIYChZfY2FjaGVfd3JpdGVfMWhfdG9rZW5zQhUKE19hdWRpb19pbnB1dF90b2tlbnNCFgoUX2F1ZGlvX291dHB1dF90b2tlbnNCDQoLX2NoYXJhY3RlcnNCCwoJX3NlYXJjaGVzQg8KDV93ZWJfc2VhcmNoZXNCDgoMX3dlYl9mZXRjaGVzQhIKEF9jb2RlX2V4ZWN1dGlvbnNCEAoOX2ZpbGVfc2VhcmNoZXNCFQoTX3N0b3JlZF90b2tlbl9ob3Vyc0IdChtfcmVqZWN0ZWRfcHJlZGljdGlvbl90b2tlbnNCGQoXX2NhY2hlX3dyaXRlXzEyaF90b2tlbnNCFgoUX2ltYWdlX291dHB1dF90b2tlbnNCEgoQX3Vua25vd25fbWVtYmVyc0IPCg1fc2VydmljZV90aWVyKmIKC1VzYWdlU291cmNlEhwKGFVTQUdFX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFVVTQUdFX1NPVVJDRV9VUFNUUkVBTRABEhoKFlVTQUdFX1NPVVJDRV9FU1RJTUFURUQQAkJICg9jb20udWFzLnR5cGUudjFQAVoldWFzLWdhdGV3YXkvY2xpZW50L3Vhcy90eXBlL3YxO3R5cGV2MaoCC1Vhcy5UeXBlLlYxYgZwcm90bzM");
 
 /**
- * What one call consumed. Counts are never negative.
+ * Usage of one call. Counts are never negative.
  *
  * @generated from message uas.type.v1.Usage
  */
@@ -54,21 +54,22 @@ export type Usage = Message<"uas.type.v1.Usage"> & {
   reasoningTokens: number;
 
   /**
-   * Of the tokens written into the vendor's prompt cache, those kept for an hour. Unset, here and below: none.
+   * Part of the tokens written into the vendor's prompt cache that is kept for an hour. Unset, here
+   * and below: none.
    *
    * @generated from field: optional int32 cache_write_1h_tokens = 6;
    */
   cacheWrite1hTokens?: number | undefined;
 
   /**
-   * Of the tokens read, those of audio that were not read from the cache.
+   * Audio tokens of the input that were not read from the cache.
    *
    * @generated from field: optional int32 audio_input_tokens = 7;
    */
   audioInputTokens?: number | undefined;
 
   /**
-   * Of the tokens produced, those of audio.
+   * Audio tokens of the output.
    *
    * @generated from field: optional int32 audio_output_tokens = 8;
    */
@@ -124,7 +125,8 @@ export type Usage = Message<"uas.type.v1.Usage"> & {
   storedTokenHours?: number | undefined;
 
   /**
-   * Of the tokens produced, those of a prediction that the model rejected. They are charged, and not part of the reply.
+   * Output tokens of a prediction that the model rejected. They are charged, and not part of the
+   * reply.
    *
    * @generated from field: optional int32 rejected_prediction_tokens = 16;
    */
@@ -138,14 +140,14 @@ export type Usage = Message<"uas.type.v1.Usage"> & {
   cacheWrite12hTokens?: number | undefined;
 
   /**
-   * Of the tokens produced, those of images.
+   * Image tokens of the output.
    *
    * @generated from field: optional int32 image_output_tokens = 18;
    */
   imageOutputTokens?: number | undefined;
 
   /**
-   * Figures of the vendor that this version does not know: the names of their members, joined by commas.
+   * Names of the members with unknown figures of the vendor, joined by commas.
    *
    * @generated from field: optional string unknown_members = 19;
    */
@@ -167,7 +169,7 @@ export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
   messageDesc(file_uas_type_v1_usage, 0);
 
 /**
- * Where a usage figure comes from.
+ * Source of a usage figure.
  *
  * @generated from enum uas.type.v1.UsageSource
  */
@@ -195,7 +197,7 @@ export const UsageSource = {
 } as const;
 
 /**
- * Where a usage figure comes from.
+ * Source of a usage figure.
  *
  * @generated from enum uas.type.v1.UsageSource
  */

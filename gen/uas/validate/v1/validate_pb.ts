@@ -36,8 +36,8 @@ export type FieldRules = Message<"uas.validate.v1.FieldRules"> & {
   required: boolean;
 
   /**
-   * What to do about a broken rule, added to the message of the error, for example `100 are 1 %`. Default: nothing is
-   * added.
+   * Remedy for a broken rule, added to the message of the error, for example `100 are 1 %`.
+   * Default: no addition.
    *
    * @generated from field: string hint = 2;
    */
@@ -116,7 +116,7 @@ export const FieldRulesSchema: GenMessage<FieldRules> = /*@__PURE__*/
   messageDesc(file_uas_validate_v1_validate, 0);
 
 /**
- * What a text may be. Every text with rules is well-formed Unicode without NUL characters.
+ * Rules of a text. Every text with rules is well-formed Unicode without NUL characters.
  *
  * @generated from message uas.validate.v1.StringRules
  */
@@ -136,7 +136,7 @@ export type StringRules = Message<"uas.validate.v1.StringRules"> & {
   maxChars: number;
 
   /**
-   * Which form the text has. Default: any.
+   * Required form of the text. Default: any.
    *
    * @generated from field: uas.validate.v1.StringFormat format = 3;
    */
@@ -158,7 +158,7 @@ export const StringRulesSchema: GenMessage<StringRules> = /*@__PURE__*/
   messageDesc(file_uas_validate_v1_validate, 1);
 
 /**
- * What an integer may be.
+ * Rules of an integer.
  *
  * @generated from message uas.validate.v1.IntRules
  */
@@ -186,7 +186,7 @@ export const IntRulesSchema: GenMessage<IntRules> = /*@__PURE__*/
   messageDesc(file_uas_validate_v1_validate, 2);
 
 /**
- * What an enum value may be.
+ * Rules of an enum value.
  *
  * @generated from message uas.validate.v1.EnumRules
  */
@@ -207,7 +207,7 @@ export const EnumRulesSchema: GenMessage<EnumRules> = /*@__PURE__*/
   messageDesc(file_uas_validate_v1_validate, 3);
 
 /**
- * What a list may be.
+ * Rules of a list.
  *
  * @generated from message uas.validate.v1.ListRules
  */
@@ -235,7 +235,7 @@ export const ListRulesSchema: GenMessage<ListRules> = /*@__PURE__*/
   messageDesc(file_uas_validate_v1_validate, 4);
 
 /**
- * What an amount may be. Its currency is USD, or empty, which means USD.
+ * Rules of an amount. Its currency is USD, or empty, which means USD.
  *
  * @generated from message uas.validate.v1.MoneyRules
  */
@@ -270,7 +270,7 @@ export const MoneyRulesSchema: GenMessage<MoneyRules> = /*@__PURE__*/
   messageDesc(file_uas_validate_v1_validate, 5);
 
 /**
- * What a moment may be. Every moment with rules is in the years 1 to 9999.
+ * Rules of a time. Every time with rules is in the years 1 to 9999.
  *
  * @generated from message uas.validate.v1.TimeRules
  */
@@ -291,7 +291,7 @@ export const TimeRulesSchema: GenMessage<TimeRules> = /*@__PURE__*/
   messageDesc(file_uas_validate_v1_validate, 6);
 
 /**
- * What an update mask may name.
+ * Rules of an update mask.
  *
  * @generated from message uas.validate.v1.MaskRules
  */

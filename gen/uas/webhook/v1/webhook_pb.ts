@@ -2,7 +2,7 @@
 // @generated from file uas/webhook/v1/webhook.proto (package uas.webhook.v1, syntax proto3)
 /* eslint-disable */
 
-// Webhooks: what tells a customer's receiver of a task, and how its sending went.
+// Webhooks: notifications of tasks to customers' receivers, and their delivery.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -17,8 +17,8 @@ export const file_uas_webhook_v1_webhook: GenFile = /*@__PURE__*/
   fileDesc("Chx1YXMvd2ViaG9vay92MS93ZWJob29rLnByb3RvEg51YXMud2ViaG9vay52MSKPAQoNV2ViaG9va1NlY3JldBISCgphY2NvdW50X2lkGAEgASgJEg8KB2N1cnJlbnQYAiABKAkSDQoFb3RoZXIYAyABKAkSEwoLaXNfcHJvbW90ZWQYBCABKAgSNQoRcm90YXRpb25fZW5kX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqUDCghEZWxpdmVyeRITCgtkZWxpdmVyeV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEg8KB3Rhc2tfaWQYAyABKAkSEwoLY2FsbGJhY2tfaWQYBCABKAkSLQoGc3RhdHVzGAUgASgOMh0udWFzLndlYmhvb2sudjEuV2ViaG9va1N0YXR1cxIQCghwcm9ncmVzcxgGIAEoBRIQCghzZXF1ZW5jZRgHIAEoBRILCgN1cmwYCCABKAkSLAoFc3RhdGUYCSABKA4yHS51YXMud2ViaG9vay52MS5EZWxpdmVyeVN0YXRlEhUKDWF0dGVtcHRfY291bnQYCiABKAUSLwoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHaXNfdGVzdBgOIAEoCCLhAwoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoHb3V0Y29tZRgDIAEoDjIeLnVhcy53ZWJob29rLnYxLkF0dGVtcHRPdXRjb21lEhMKBnN0YXR1cxgEIAEoBUgAiAEBEjMKDWFkZHJlc3NfY2xhc3MYBSABKA4yHC51YXMud2ViaG9vay52MS5BZGRyZXNzQ2xhc3MSLwoMZG5zX2R1cmF0aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjMKEGNvbm5lY3RfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLwoMdGxzX2R1cmF0aW9uGAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjYKE2ZpcnN0X2J5dGVfZHVyYXRpb24YCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoOdG90YWxfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGYW5zd2VyGAsgASgJQgkKB19zdGF0dXMi1gIKCEVuZHBvaW50EhIKCmFjY291bnRfaWQYASABKAkSDgoGb3JpZ2luGAIgASgJEiwKBXN0YXRlGAMgASgOMh0udWFzLndlYmhvb2sudjEuRW5kcG9pbnRTdGF0ZRIVCg1mYWlsdXJlX2NvdW50GAQgASgFEjEKDWZhaWxpbmdfc2luY2UYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD25leHRfcHJvYmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMc3VjY2Vzc190aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxmYWlsdXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDXdhaXRpbmdfY291bnQYCSABKAUqvQEKDVdlYmhvb2tTdGF0dXMSHgoaV0VCSE9PS19TVEFUVVNfVU5TUEVDSUZJRUQQABIbChdXRUJIT09LX1NUQVRVU19QUk9HUkVTUxABEhwKGFdFQkhPT0tfU1RBVFVTX0NPTVBMRVRFRBACEhkKFVdFQkhPT0tfU1RBVFVTX0ZBSUxFRBADEhwKGFdFQkhPT0tfU1RBVFVTX0NBTkNFTExFRBAEEhgKFFdFQkhPT0tfU1RBVFVTX0FMRVJUEAUq1wEKDURlbGl2ZXJ5U3RhdGUSHgoaREVMSVZFUllfU1RBVEVfVU5TUEVDSUZJRUQQABIaChZERUxJVkVSWV9TVEFURV9QRU5ESU5HEAESGgoWREVMSVZFUllfU1RBVEVfU0VORElORxACEhwKGERFTElWRVJZX1NUQVRFX0RFTElWRVJFRBADEhkKFURFTElWRVJZX1NUQVRFX0ZBSUxFRBAEEhoKFkRFTElWRVJZX1NUQVRFX0RST1BQRUQQBRIZChVERUxJVkVSWV9TVEFURV9QQVJLRUQQBiqPAwoOQXR0ZW1wdE91dGNvbWUSHwobQVRURU1QVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHQoZQVRURU1QVF9PVVRDT01FX0RFTElWRVJFRBABEh4KGkFUVEVNUFRfT1VUQ09NRV9SRURJUkVDVEVEEAISGwoXQVRURU1QVF9PVVRDT01FX1JFRlVTRUQQAxIYChRBVFRFTVBUX09VVENPTUVfR09ORRAEEiAKHEFUVEVNUFRfT1VUQ09NRV9TRVJWRVJfRVJST1IQBRIjCh9BVFRFTVBUX09VVENPTUVfQkxPQ0tFRF9BRERSRVNTEAYSFwoTQVRURU1QVF9PVVRDT01FX0ROUxAHEhsKF0FUVEVNUFRfT1VUQ09NRV9DT05ORUNUEAgSFwoTQVRURU1QVF9PVVRDT01FX1RMUxAJEhsKF0FUVEVNUFRfT1VUQ09NRV9USU1FT1VUEAoSGQoVQVRURU1QVF9PVVRDT01FX1JFU0VUEAsSGAoUQVRURU1QVF9PVVRDT01FX0xPU1QQDCqgAQoMQWRkcmVzc0NsYXNzEh0KGUFERFJFU1NfQ0xBU1NfVU5TUEVDSUZJRUQQABIdChlBRERSRVNTX0NMQVNTX1BVQkxJQ19JUFY0EAESHQoZQUREUkVTU19DTEFTU19QVUJMSUNfSVBWNhACEhgKFEFERFJFU1NfQ0xBU1NfTElTVEVEEAMSGQoVQUREUkVTU19DTEFTU19CTE9DS0VEEAQqgAEKDUVuZHBvaW50U3RhdGUSHgoaRU5EUE9JTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIaChZFTkRQT0lOVF9TVEFURV9IRUFMVEhZEAESGgoWRU5EUE9JTlRfU1RBVEVfRkFJTElORxACEhcKE0VORFBPSU5UX1NUQVRFX0RFQUQQA0JUChJjb20udWFzLndlYmhvb2sudjFQAVordWFzLWdhdGV3YXkvY2xpZW50L3Vhcy93ZWJob29rL3YxO3dlYmhvb2t2MaoCDlVhcy5XZWJob29rLlYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
- * What an account's webhooks are signed with. `X-AI-Service-Signature` takes the UTF-8 bytes of the whole text as
- * its key, `webhook-signature` the bytes that the base64 after `whsec_` stands for.
+ * The signing secret of an account's webhooks. `X-AI-Service-Signature` uses the UTF-8 bytes of the
+ * whole text as its key, `webhook-signature` the bytes encoded in base64 after `whsec_`.
  *
  * @generated from message uas.webhook.v1.WebhookSecret
  */
@@ -38,22 +38,23 @@ export type WebhookSecret = Message<"uas.webhook.v1.WebhookSecret"> & {
   current: string;
 
   /**
-   * The other secret while a rotation is under way; `webhook-signature` carries both. Before the promotion it is the
-   * new one, afterwards the old one. Empty: no rotation is under way.
+   * The other secret while a rotation is under way; `webhook-signature` carries both. Before the
+   * promotion it is the new one, afterwards the old one. Empty if no rotation is under way.
    *
    * @generated from field: string other = 3;
    */
   other: string;
 
   /**
-   * Whether the new secret has been promoted. True where no rotation is under way.
+   * Whether the new secret has been promoted. True if no rotation is under way.
    *
    * @generated from field: bool is_promoted = 4;
    */
   isPromoted: boolean;
 
   /**
-   * When the rotation ends by itself: the new secret then is the only one. Unset where none is under way.
+   * When the rotation ends by itself: the new secret then is the only one. Unset if none is under
+   * way.
    *
    * @generated from field: google.protobuf.Timestamp rotation_end_time = 5;
    */
@@ -81,14 +82,14 @@ export type Delivery = Message<"uas.webhook.v1.Delivery"> & {
   deliveryId: string;
 
   /**
-   * The account whose task it tells of.
+   * The account of the task.
    *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
-   * The task. A test event has an id of its own here.
+   * The task. A test event has a separate ID here.
    *
    * @generated from field: string task_id = 3;
    */
@@ -116,14 +117,14 @@ export type Delivery = Message<"uas.webhook.v1.Delivery"> & {
   progress: number;
 
   /**
-   * The payload's position among those of the task, from 1.
+   * Position of the payload among those of the task, from 1.
    *
    * @generated from field: int32 sequence = 7;
    */
   sequence: number;
 
   /**
-   * Where it goes.
+   * Address of the receiver.
    *
    * @generated from field: string url = 8;
    */
@@ -137,7 +138,7 @@ export type Delivery = Message<"uas.webhook.v1.Delivery"> & {
   state: DeliveryState;
 
   /**
-   * How often it was tried, including what was begun and lost with its process.
+   * Number of attempts, including those that were lost with their process.
    *
    * @generated from field: int32 attempt_count = 10;
    */
@@ -151,14 +152,14 @@ export type Delivery = Message<"uas.webhook.v1.Delivery"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When it is tried next, at the earliest. Unset where it is not tried again by itself.
+   * Earliest time of the next attempt. Unset if there is no automatic one.
    *
    * @generated from field: google.protobuf.Timestamp next_attempt_time = 12;
    */
   nextAttemptTime?: Timestamp | undefined;
 
   /**
-   * When it was delivered, given up or dropped. Unset while it is not.
+   * Time when it was delivered, abandoned or dropped. Unset before.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 13;
    */
@@ -180,7 +181,7 @@ export const DeliverySchema: GenMessage<Delivery> = /*@__PURE__*/
   messageDesc(file_uas_webhook_v1_webhook, 1);
 
 /**
- * One try of a delivery. What the receiver's address was is never told, only its class.
+ * One attempt of a delivery. The receiver's IP address is never returned, only its class.
  *
  * @generated from message uas.webhook.v1.Attempt
  */
@@ -214,14 +215,14 @@ export type Attempt = Message<"uas.webhook.v1.Attempt"> & {
   status?: number | undefined;
 
   /**
-   * What kind of address it went to.
+   * Class of the receiver's IP address.
    *
    * @generated from field: uas.webhook.v1.AddressClass address_class = 5;
    */
   addressClass: AddressClass;
 
   /**
-   * How long it took to look up the host's addresses. Like all durations here in whole milliseconds; unset: the step
+   * Duration of the DNS lookup. Like all durations here in whole milliseconds; unset if the step
    * was not reached, or took less.
    *
    * @generated from field: google.protobuf.Duration dns_duration = 6;
@@ -229,14 +230,14 @@ export type Attempt = Message<"uas.webhook.v1.Attempt"> & {
   dnsDuration?: Duration | undefined;
 
   /**
-   * How long it took to connect.
+   * Duration of connecting.
    *
    * @generated from field: google.protobuf.Duration connect_duration = 7;
    */
   connectDuration?: Duration | undefined;
 
   /**
-   * How long the TLS handshake took.
+   * Duration of the TLS handshake.
    *
    * @generated from field: google.protobuf.Duration tls_duration = 8;
    */
@@ -250,7 +251,7 @@ export type Attempt = Message<"uas.webhook.v1.Attempt"> & {
   firstByteDuration?: Duration | undefined;
 
   /**
-   * How long the whole attempt took.
+   * Duration of the whole attempt.
    *
    * @generated from field: google.protobuf.Duration total_duration = 10;
    */
@@ -320,14 +321,14 @@ export type Endpoint = Message<"uas.webhook.v1.Endpoint"> & {
   nextProbeTime?: Timestamp | undefined;
 
   /**
-   * Its last success. Unset where there was none.
+   * Its last success. Unset if there was none.
    *
    * @generated from field: google.protobuf.Timestamp success_time = 7;
    */
   successTime?: Timestamp | undefined;
 
   /**
-   * Its last failure. Unset where there was none.
+   * Its last failure. Unset if there was none.
    *
    * @generated from field: google.protobuf.Timestamp failure_time = 8;
    */
@@ -349,7 +350,7 @@ export const EndpointSchema: GenMessage<Endpoint> = /*@__PURE__*/
   messageDesc(file_uas_webhook_v1_webhook, 3);
 
 /**
- * The state that a webhook tells of. In lower case it is the payload's `status`.
+ * The state that a webhook reports. In lower case it is the payload's `status`.
  *
  * @generated from enum uas.webhook.v1.WebhookStatus
  */
@@ -362,7 +363,7 @@ export const WebhookStatus = {
   UNSPECIFIED: 0,
 
   /**
-   * The task goes on.
+   * The task continues.
    *
    * @generated from enum value: WEBHOOK_STATUS_PROGRESS = 1;
    */
@@ -398,7 +399,7 @@ export const WebhookStatus = {
 } as const;
 
 /**
- * The state that a webhook tells of. In lower case it is the payload's `status`.
+ * The state that a webhook reports. In lower case it is the payload's `status`.
  *
  * @generated from enum uas.webhook.v1.WebhookStatus
  */
@@ -411,7 +412,7 @@ export const WebhookStatusSchema: GenEnum<WebhookStatus> = /*@__PURE__*/
   enumDesc(file_uas_webhook_v1_webhook, 0);
 
 /**
- * How far a delivery is.
+ * State of a delivery.
  *
  * @generated from enum uas.webhook.v1.DeliveryState
  */
@@ -467,7 +468,7 @@ export const DeliveryState = {
 } as const;
 
 /**
- * How far a delivery is.
+ * State of a delivery.
  *
  * @generated from enum uas.webhook.v1.DeliveryState
  */
@@ -514,7 +515,7 @@ export const AttemptOutcome = {
   REFUSED: 3,
 
   /**
-   * 410: this address wants no more of it.
+   * 410: this address does not accept further deliveries.
    *
    * @generated from enum value: ATTEMPT_OUTCOME_GONE = 4;
    */
@@ -570,7 +571,7 @@ export const AttemptOutcome = {
   RESET: 11,
 
   /**
-   * The gateway's process ended before it knew.
+   * The gateway's process ended before the result was known.
    *
    * @generated from enum value: ATTEMPT_OUTCOME_LOST = 12;
    */
@@ -591,13 +592,13 @@ export const AttemptOutcomeSchema: GenEnum<AttemptOutcome> = /*@__PURE__*/
   enumDesc(file_uas_webhook_v1_webhook, 2);
 
 /**
- * What kind of address an attempt went to.
+ * Class of an attempt's IP address.
  *
  * @generated from enum uas.webhook.v1.AddressClass
  */
 export const AddressClass = {
   /**
-   * It did not come to a connection.
+   * There was no connection.
    *
    * @generated from enum value: ADDRESS_CLASS_UNSPECIFIED = 0;
    */
@@ -633,7 +634,7 @@ export const AddressClass = {
 } as const;
 
 /**
- * What kind of address an attempt went to.
+ * Class of an attempt's IP address.
  *
  * @generated from enum uas.webhook.v1.AddressClass
  */

@@ -32,8 +32,8 @@ export type GetSecretRequest = Message<"uas.webhook.v1.GetSecretRequest"> & {
   accountId: string;
 
   /**
-   * The code that SessionService.SendActionCode sent for REVEAL_WEBHOOK_SECRET and the account. Empty: a console session
-   * gets the secrets masked, as `whsec_…a1b2`.
+   * The code that SessionService.SendActionCode sent for REVEAL_WEBHOOK_SECRET and the account.
+   * Empty if a console session gets the secrets masked, as `whsec_…a1b2`.
    *
    * @generated from field: string code = 2;
    */
@@ -132,8 +132,8 @@ export type PromoteSecretRequest = Message<"uas.webhook.v1.PromoteSecretRequest"
   accountId: string;
 
   /**
-   * Whether the old secret is dropped at once, for it is known to others. Default: it stays in `webhook-signature` until
-   * the rotation ends.
+   * Whether the old secret is dropped at once, because it was leaked. Default: it stays in
+   * `webhook-signature` until the rotation ends.
    *
    * @generated from field: bool drop_old = 2;
    */
@@ -183,7 +183,7 @@ export const PromoteSecretResponseSchema: GenMessage<PromoteSecretResponse> = /*
  */
 export type ListDeliveriesRequest = Message<"uas.webhook.v1.ListDeliveriesRequest"> & {
   /**
-   * The account. Empty: all accounts; operators only.
+   * The account. Empty for all accounts; operators only.
    *
    * @generated from field: string account_id = 1;
    */
@@ -197,22 +197,22 @@ export type ListDeliveriesRequest = Message<"uas.webhook.v1.ListDeliveriesReques
   state: DeliveryState;
 
   /**
-   * Only those of this task. Empty: of every task.
+   * Only deliveries of this task. Empty means of every task.
    *
    * @generated from field: string task_id = 3;
    */
   taskId: string;
 
   /**
-   * Only those with this callback id. Empty: with any.
+   * Only deliveries with this callback ID. Empty with any.
    *
    * @generated from field: string callback_id = 4;
    */
   callbackId: string;
 
   /**
-   * Only those to this receiver, as scheme, host and port; without an account those of every account that tried it.
-   * Empty: to any.
+   * Only deliveries to this receiver, as scheme, host and port; without an account, those of every
+   * account that used it. Empty means to any.
    *
    * @generated from field: string origin = 5;
    */
@@ -226,7 +226,7 @@ export type ListDeliveriesRequest = Message<"uas.webhook.v1.ListDeliveriesReques
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 7;
    */
@@ -254,7 +254,7 @@ export type ListDeliveriesResponse = Message<"uas.webhook.v1.ListDeliveriesRespo
   deliveries: Delivery[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -303,7 +303,7 @@ export type GetDeliveryResponse = Message<"uas.webhook.v1.GetDeliveryResponse"> 
   delivery?: Delivery | undefined;
 
   /**
-   * What is sent: exactly these UTF-8 bytes.
+   * The payload: exactly these UTF-8 bytes.
    *
    * @generated from field: string body = 2;
    */
@@ -387,7 +387,7 @@ export type ResendFailedRequest = Message<"uas.webhook.v1.ResendFailedRequest"> 
   since?: Timestamp | undefined;
 
   /**
-   * Only what goes to this receiver. Empty: to any.
+   * Only what goes to this receiver. Empty means to any.
    *
    * @generated from field: string origin = 3;
    */
@@ -408,7 +408,7 @@ export const ResendFailedRequestSchema: GenMessage<ResendFailedRequest> = /*@__P
  */
 export type ResendFailedResponse = Message<"uas.webhook.v1.ResendFailedResponse"> & {
   /**
-   * How many deliveries are sent again.
+   * Number of deliveries that are sent again.
    *
    * @generated from field: int32 delivery_count = 1;
    */
@@ -436,14 +436,14 @@ export type SendTestEventRequest = Message<"uas.webhook.v1.SendTestEventRequest"
   accountId: string;
 
   /**
-   * Where it goes: https, a public host.
+   * Address of the receiver: https, a public host.
    *
    * @generated from field: string url = 2;
    */
   url: string;
 
   /**
-   * Which payload to send. UNSPECIFIED: completed.
+   * The payload to send. UNSPECIFIED: completed.
    *
    * @generated from field: uas.webhook.v1.WebhookStatus status = 3;
    */
@@ -499,7 +499,7 @@ export type ListEndpointsRequest = Message<"uas.webhook.v1.ListEndpointsRequest"
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before. Empty: the first page.
+   * The `next_page_token` of the page before. Empty for the first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -527,7 +527,7 @@ export type ListEndpointsResponse = Message<"uas.webhook.v1.ListEndpointsRespons
   endpoints: Endpoint[];
 
   /**
-   * The token of the next page. Empty: this is the last.
+   * The token of the next page. Empty if this is the last.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -608,10 +608,10 @@ export const WebhookService: GenService<{
     output: typeof GetSecretResponseSchema;
   },
   /**
-   * Makes a new secret beside the old one. For 24 hours `webhook-signature` carries both, and the old one goes on
-   * signing `X-AI-Service-Signature` until the new one is promoted; after that time the new one is the only one. A
-   * rotation that is not promoted yet is begun anew: its new secret is replaced, the old one stays. A console session
-   * presents a code for ROTATE_WEBHOOK_SECRET.
+   * Creates a new secret next to the old one. For 24 hours `webhook-signature` carries both, and
+   * the old one still signs `X-AI-Service-Signature` until the new one is promoted; afterwards only
+   * the new one is valid. A second rotation before the promotion replaces the new secret and keeps
+   * the old one. A console session presents a code for ROTATE_WEBHOOK_SECRET.
    *
    * @generated from rpc uas.webhook.v1.WebhookService.RotateSecret
    */
@@ -621,8 +621,8 @@ export const WebhookService: GenService<{
     output: typeof RotateSecretResponseSchema;
   },
   /**
-   * Lets the new secret sign `X-AI-Service-Signature` at once. Changes nothing where none waits for it. A console
-   * session presents a code for ROTATE_WEBHOOK_SECRET.
+   * Lets the new secret sign `X-AI-Service-Signature` at once. Changes nothing if none waits for
+   * it. A console session presents a code for ROTATE_WEBHOOK_SECRET.
    *
    * @generated from rpc uas.webhook.v1.WebhookService.PromoteSecret
    */
@@ -642,7 +642,8 @@ export const WebhookService: GenService<{
     output: typeof ListDeliveriesResponseSchema;
   },
   /**
-   * Returns a delivery with its body and attempts. Fails with NOT_FOUND where the caller has none by that id.
+   * Returns a delivery with its body and attempts. Fails with NOT_FOUND if the caller has no
+   * delivery with this ID.
    *
    * @generated from rpc uas.webhook.v1.WebhookService.GetDelivery
    */
@@ -652,8 +653,9 @@ export const WebhookService: GenService<{
     output: typeof GetDeliveryResponseSchema;
   },
   /**
-   * Sends a delivery again, at once and also where its receiver is failing or dead; its schedule begins anew. One that
-   * is being sent is left alone. Progress is refused with INVALID_ARGUMENT: what it told is over.
+   * Sends a delivery again, at once and also if its receiver is failing or dead; its schedule
+   * starts again. A delivery in progress is left alone. Progress is refused with INVALID_ARGUMENT,
+   * because it is outdated.
    *
    * @generated from rpc uas.webhook.v1.WebhookService.ResendDelivery
    */
@@ -663,8 +665,8 @@ export const WebhookService: GenService<{
     output: typeof ResendDeliveryResponseSchema;
   },
   /**
-   * Sends every delivery again that told of an end and was given up, their schedules anew; as their receivers can take
-   * them.
+   * Sends every abandoned delivery of a task's end again, with new schedules, as fast as the
+   * receivers accept them.
    *
    * @generated from rpc uas.webhook.v1.WebhookService.ResendFailed
    */
@@ -674,8 +676,8 @@ export const WebhookService: GenService<{
     output: typeof ResendFailedResponseSchema;
   },
   /**
-   * Sends a sample payload with `external_data.test` true, once, also where the receiver is failing or dead. Its outcome
-   * is found by GetDelivery.
+   * Sends a sample payload with `external_data.test` true, once, also if the receiver is failing or
+   * dead. Its outcome is found by GetDelivery.
    *
    * @generated from rpc uas.webhook.v1.WebhookService.SendTestEvent
    */
@@ -695,7 +697,8 @@ export const WebhookService: GenService<{
     output: typeof ListEndpointsResponseSchema;
   },
   /**
-   * Takes a receiver for healthy again and sends what waits for it. Fails with NOT_FOUND where it was never tried.
+   * Takes a receiver for healthy again and sends what waits for it. Fails with NOT_FOUND if it was
+   * never tried.
    *
    * @generated from rpc uas.webhook.v1.WebhookService.ReenableEndpoint
    */
