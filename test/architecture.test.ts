@@ -76,11 +76,15 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   native: [...calling, "calls", "task", "webhook"],
   // What an edge needs of a room, app/ passes in.
   edge: [...lower, "contract", "dialect", "wire"],
-  // Pages for browsers: they know the contract, and nothing of the program that serves them.
+  // Pages for browsers: they know the contract, and of the program that serves them only the
+  // shared tables below.
   console: ["gen"],
   // It reads the settings and shows errors and money; everything else it gets from app/.
   cli: [...lower, "contract", "app"],
 };
+
+/** Tables that describe fields of the contract for both the gateway and the console. */
+const sharedTables = ["src/config/price-units.ts"];
 
 interface Edge {
   readonly from: string;
@@ -118,6 +122,7 @@ function mayImport({ from, to }: Edge): boolean {
   return (
     part === partOf(to) ||
     to === "package.json" ||
+    (part === "console" && sharedTables.includes(to)) ||
     allowed === "everything" ||
     (allowed?.includes(partOf(to)) ?? false)
   );

@@ -14,6 +14,7 @@ import {
 import { priceMessage } from "../billing/prices/price-message.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { pageSizeMax, taskRunMs } from "../core/limits.ts";
+import { priceUnits } from "../config/price-units.ts";
 import { priceAt } from "../config/price.ts";
 import type { Caller } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
@@ -96,21 +97,15 @@ export type OfferedSince = (model: ModelConfig) => Date | undefined;
 /** Returns the paths that a model serves. */
 export type EndpointsOf = (model: ModelConfig) => string[];
 
-/** The unit whose price says that a model has a feature. */
-const featureUnits = {
-  audio_input: "audioInput",
-  audio_output: "audioOutput",
-  image_output: "imageOutput",
-  web_search: "webSearch",
-  web_fetch: "webFetch",
-  code_execution: "codeExecution",
-  file_search: "fileSearch",
-  cache_storage: "cacheStorage",
-} as const satisfies Record<Exclude<ModelFeature, "reasoning">, keyof PriceConfig>;
-
+/** Features are named like the unit whose price offers them. */
 function featuresOf({ isReasoning = false }: ModelConfig, price: PriceConfig): ModelFeature[] {
+  const priced = new Set(
+    priceUnits
+      .filter(({ key }) => price[key] !== undefined)
+      .map(({ name }) => name.replace(/^tools\./, "")),
+  );
   return modelFeatures.filter((feature) =>
-    feature === "reasoning" ? isReasoning : price[featureUnits[feature]] !== undefined,
+    feature === "reasoning" ? isReasoning : priced.has(feature),
   );
 }
 

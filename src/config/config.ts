@@ -8,6 +8,7 @@
  */
 import type { ServiceTier } from "../core/service-tiers.ts";
 import type { RateLimits } from "../core/rate-limits.ts";
+import type { TokenUnitKey, UnitKey } from "./price-units.ts";
 import type { ListenAddress } from "./address.ts";
 import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorQuirks } from "../core/vendor-quirks.ts";
@@ -279,51 +280,16 @@ export interface DatedPrice {
 }
 
 /** Prices of tokens in nano-USD per 1,000,000. */
-export interface TokenPrices {
-  /** Undefined if not charged. */
-  readonly input: bigint | undefined;
-  /** Undefined as `input`. */
-  readonly cachedInput: bigint | undefined;
-  /** Undefined as `input`. */
-  readonly cacheWrite: bigint | undefined;
-  /** Writes that last an hour. Absent as `cacheWrite`, and requests for them are refused. */
-  readonly cacheWrite1h?: bigint | undefined;
-  /** Writes that last twelve hours. Absent as above. */
-  readonly cacheWrite12h?: bigint | undefined;
-  /** Undefined if not charged. */
-  readonly output: bigint | undefined;
-  /** Undefined as `output`. */
-  readonly reasoning?: bigint | undefined;
-  /** Audio that was not read from the cache. Absent if requests with audio are refused. */
-  readonly audioInput?: bigint | undefined;
-  /** Audio. Absent if requests for audio are refused. */
-  readonly audioOutput?: bigint | undefined;
-  /** Images. Absent as `output`, and requests to text models for images are refused. */
-  readonly imageOutput?: bigint | undefined;
-}
+export type TokenPrices = { readonly [Key in TokenUnitKey]?: bigint | undefined };
 
 /**
- * Prices in nano-USD: per 1,000,000 tokens or token-hours, or per single unit. Undefined if not
- * charged.
+ * Prices in nano-USD, each for the quantity in its row of price-units.ts. A unit without a price is
+ * not charged.
  */
-export interface PriceConfig extends TokenPrices {
-  readonly image: bigint | undefined;
-  readonly second: bigint | undefined;
-  readonly request: bigint | undefined;
-  readonly character?: bigint | undefined;
-  readonly search?: bigint | undefined;
-  /**
-   * A search of the web by the vendor. Absent, as with the next three: requests for it are refused.
-   */
-  readonly webSearch?: bigint | undefined;
-  readonly webFetch?: bigint | undefined;
-  readonly codeExecution?: bigint | undefined;
-  readonly fileSearch?: bigint | undefined;
-  /**
-   * 1,000,000 tokens in a prompt cache of the vendor for an hour. Absent means such caches are
-   * refused.
-   */
-  readonly cacheStorage?: bigint | undefined;
+export type UnitPrices = { readonly [Key in UnitKey]?: bigint | undefined };
+
+/** The price of a model. */
+export interface PriceConfig extends UnitPrices {
   /** Prices of long calls, by `above`. Absent means one price for every length. */
   readonly tiers?: readonly PriceTier[] | undefined;
   /** Prices of the vendor's service tiers. Absent means one price for all of them. */

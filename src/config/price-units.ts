@@ -1,67 +1,10 @@
 /**
- * The units of prices, one row each: what a unit counts, how it is held and read from replies, and
- * its names. The schema of `uas.yaml`, stored prices, messages, receipts, records, imports and the
- * command line derive from this table.
+ * The units of prices, one row each. The schema of `uas.yaml`, stored prices, messages, receipts,
+ * call records, price imports, the command line and the console derive from this table.
  */
 import { PriceUnit as UnitWord } from "../../gen/uas/billing/v1/receipt_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import type { PriceConfig, TokenPrices } from "./config.ts";
-
-/** A unit as `PriceConfig` names it. */
-export type UnitKey = Exclude<
-  keyof PriceConfig,
-  "tiers" | "images" | "serviceTiers" | "serviceTier"
->;
-
-/** The members of a usage for units that few calls use: records keep them in one column. */
-export type RareUsage = keyof Pick<
-  Usage,
-  | "cacheWrite1hTokens"
-  | "cacheWrite12hTokens"
-  | "audioInputTokens"
-  | "audioOutputTokens"
-  | "imageOutputTokens"
-  | "characters"
-  | "searches"
-  | "webSearches"
-  | "webFetches"
-  | "codeExecutions"
-  | "fileSearches"
-  | "storedTokenHours"
->;
-
-/** Quantities of units that few calls use. Absent if there is none. */
-export type RareQuantities = { readonly [Member in RareUsage]?: number | undefined };
-
-/** The quantities of tokens that prices are for. */
-type TokenQuantity = "1M tokens" | "1M token-hours";
-
-/** A unit of a price. */
-export interface PriceUnit<Key extends UnitKey = UnitKey> {
-  readonly key: Key;
-  /** Its name in `uas.yaml`; `tools.web_search` is `web_search` in the map `tools`. */
-  readonly name: string;
-  /** Its name in the contract. */
-  readonly word: UnitWord;
-  /** Quantity that its price is for. */
-  readonly per: TokenQuantity | "image" | "second" | "character" | "search" | "request" | "call";
-  /**
-   * The unit whose price applies if this one has none. If undefined, the unit is then not charged.
-   */
-  readonly whole?: "input" | "output";
-  /** The model types that can have it. Default: all. */
-  readonly types?: readonly ModelType[];
-  /** The member of a usage that counts it, for units that few calls use. */
-  readonly usage?: RareUsage;
-  /**
-   * Its meaning, how it is held, and where vendors report it: the rows of the table in
-   * docs/money.md.
-   */
-  readonly counts: string;
-  readonly held: string;
-  readonly reported: string;
-}
 
 const generating = [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO];
 const text = [ModelType.TEXT];
@@ -69,16 +12,18 @@ const text = [ModelType.TEXT];
 const asInput = "as `input`";
 const asTool = "the bound of calls of the tool";
 
-/** All units, in the order of a receipt and of stored prices. */
-export const priceUnits: readonly PriceUnit[] = [
+/** All units, in the order of a receipt and of stored prices. {@link UnitRow} explains the members. */
+const units = [
   {
     key: "input",
     name: "input",
     word: UnitWord.INPUT,
     per: "1M tokens",
+    label: { en: "Input tokens", zh: "输入 Token" },
     counts: "input tokens that no other unit of input counts",
     held: "all input tokens, at the highest price of input",
     reported: "`input_tokens`, `prompt_tokens`, `promptTokenCount`",
+    listed: { "genai-prices": { input_mtok: 1 }, "models.dev": { input: 1 } },
   },
   {
     key: "cachedInput",
@@ -87,10 +32,12 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "1M tokens",
     whole: "input",
     types: generating,
+    label: { en: "Cached input tokens", zh: "缓存输入 Token" },
     counts: "input tokens read from the cache",
     held: asInput,
     reported:
       "`cached_tokens`, also beside the details; `prompt_cache_hit_tokens`, `cache_read_input_tokens`, `cachedContentTokenCount`",
+    listed: { "genai-prices": { cache_read_mtok: 1 }, "models.dev": { cache_read: 1 } },
   },
   {
     key: "cacheWrite",
@@ -99,10 +46,12 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "1M tokens",
     whole: "input",
     types: generating,
+    label: { en: "Cache writes", zh: "缓存写入" },
     counts: "input tokens written to the cache, without those of the next two units",
     held: asInput,
     reported:
       "`cache_write_tokens`, `cached_creation_tokens`, `cache_creation_tokens`, `cache_creation_input_tokens`",
+    listed: { "genai-prices": { cache_write_mtok: 1 }, "models.dev": { cache_write: 1 } },
   },
   {
     key: "cacheWrite1h",
@@ -111,6 +60,7 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "1M tokens",
     types: generating,
     usage: "cacheWrite1hTokens",
+    label: { en: "Cache writes, 1 hour", zh: "缓存写入（1 小时）" },
     counts: "input tokens written to the cache for an hour",
     held: asInput,
     reported: "`cache_creation.ephemeral_1h_input_tokens`",
@@ -122,6 +72,7 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "1M tokens",
     types: generating,
     usage: "cacheWrite12hTokens",
+    label: { en: "Cache writes, 12 hours", zh: "缓存写入（12 小时）" },
     counts: "input tokens written to the cache for twelve hours",
     held: asInput,
     reported: "`cache_write_tokens_details.ttl_12h_tokens`",
@@ -133,9 +84,11 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "1M tokens",
     types: text,
     usage: "audioInputTokens",
+    label: { en: "Audio input tokens", zh: "音频输入 Token" },
     counts: "input tokens of audio that were not read from the cache",
     held: "as `input`, in requests with audio or video",
     reported: "`prompt_tokens_details.audio_tokens`, `promptTokensDetails` of `AUDIO`",
+    listed: { "genai-prices": { input_audio_mtok: 1 }, "models.dev": { input_audio: 1 } },
   },
   {
     key: "cacheStorage",
@@ -144,6 +97,7 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "1M token-hours",
     types: text,
     usage: "storedTokenHours",
+    label: { en: "Cache storage", zh: "缓存存储" },
     counts: "tokens in a [prompt cache](native.md#prompt-caches) × the hours paid for, rounded up",
     held: "all input tokens, for the time asked for",
     reported: "`totalTokenCount`, `expireTime`",
@@ -154,9 +108,11 @@ export const priceUnits: readonly PriceUnit[] = [
     word: UnitWord.OUTPUT,
     per: "1M tokens",
     types: generating,
+    label: { en: "Output tokens", zh: "输出 Token" },
     counts: "output tokens that no other unit of output counts",
     held: "the limit of the call, at the highest price of output",
     reported: "`output_tokens`, `completion_tokens`, `candidatesTokenCount`",
+    listed: { "genai-prices": { output_mtok: 1 }, "models.dev": { output: 1 } },
   },
   {
     key: "reasoning",
@@ -165,9 +121,11 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "1M tokens",
     whole: "output",
     types: generating,
+    label: { en: "Reasoning tokens", zh: "推理 Token" },
     counts: "output tokens spent on reasoning",
     held: "as `output`",
     reported: "`reasoning_tokens`, `thinking_tokens`, `thoughtsTokenCount`",
+    listed: { "genai-prices": { output_reasoning_mtok: 1 }, "models.dev": { reasoning: 1 } },
   },
   {
     key: "audioOutput",
@@ -176,9 +134,11 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "1M tokens",
     types: text,
     usage: "audioOutputTokens",
+    label: { en: "Audio output tokens", zh: "音频输出 Token" },
     counts: "output tokens of audio",
     held: "as `output`, in requests for audio",
     reported: "`completion_tokens_details.audio_tokens`, `candidatesTokensDetails` of `AUDIO`",
+    listed: { "genai-prices": { output_audio_mtok: 1 }, "models.dev": { output_audio: 1 } },
   },
   {
     key: "imageOutput",
@@ -188,9 +148,11 @@ export const priceUnits: readonly PriceUnit[] = [
     whole: "output",
     types: [ModelType.TEXT, ModelType.IMAGE],
     usage: "imageOutputTokens",
+    label: { en: "Image output tokens", zh: "图片输出 Token" },
     counts: "output tokens of images",
     held: "as `output`, in requests for images",
     reported: "`completion_tokens_details.image_tokens`, `candidatesTokensDetails` of `IMAGE`",
+    listed: { "genai-prices": { output_image_mtok: 1 } },
   },
   {
     key: "image",
@@ -198,6 +160,7 @@ export const priceUnits: readonly PriceUnit[] = [
     word: UnitWord.IMAGE,
     per: "image",
     types: [ModelType.IMAGE],
+    label: { en: "Images", zh: "图片" },
     counts: "images; a price can depend on their size and quality",
     held: "as many as requested, at the highest price that the requested size and quality can have",
     reported: "the images of the reply, with `size` and `quality` where it has them",
@@ -208,9 +171,17 @@ export const priceUnits: readonly PriceUnit[] = [
     word: UnitWord.SECOND,
     per: "second",
     types: [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO],
+    label: { en: "Seconds", zh: "秒数" },
     counts: "seconds of video or audio, to the microsecond",
     held: "the length requested, or the longest that is usual",
     reported: "the length of the file, or the vendor's figure",
+    listed: {
+      "genai-prices": {
+        audio_hours: 3_600,
+        input_audio_hours: 3_600,
+        output_audio_hours: 3_600,
+      },
+    },
   },
   {
     key: "character",
@@ -219,6 +190,7 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "character",
     types: [ModelType.AUDIO],
     usage: "characters",
+    label: { en: "Characters", zh: "字符" },
     counts: "characters of the text to speak (Unicode code points)",
     held: "the characters of the request",
     reported: "the request",
@@ -230,6 +202,7 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "search",
     types: [ModelType.RERANK],
     usage: "searches",
+    label: { en: "Rerank searches", zh: "重排序搜索" },
     counts: "searches of a rerank call",
     held: "one for each 100 documents",
     reported: "`meta.billed_units.search_units`",
@@ -241,10 +214,12 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "call",
     types: text,
     usage: "webSearches",
+    label: { en: "Web searches", zh: "联网搜索" },
     counts: "searches of the web that the vendor ran",
     held: asTool,
     reported:
       "`server_tool_use.web_search_requests`, `tool_usage.web_search.num_requests`, else `web_search_call` items that search; the counts of xAI and Perplexity in `usage`, `webSearchQueries`; one for a chat completion that asks for searches and reports none",
+    listed: { "genai-prices": { web_searches_kcount: 1_000 } },
   },
   {
     key: "webFetch",
@@ -253,6 +228,7 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "call",
     types: text,
     usage: "webFetches",
+    label: { en: "Web pages", zh: "网页抓取" },
     counts: "pages that the vendor fetched",
     held: asTool,
     reported: "`server_tool_use.web_fetch_requests`, `urlContextMetadata`",
@@ -264,6 +240,7 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "call",
     types: text,
     usage: "codeExecutions",
+    label: { en: "Code runs", zh: "代码执行" },
     counts: "runs of code in the vendor's containers",
     held: asTool,
     reported:
@@ -276,24 +253,99 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "call",
     types: text,
     usage: "fileSearches",
+    label: { en: "File searches", zh: "文件搜索" },
     counts: "searches of files that the vendor stores",
     held: asTool,
     reported: "`file_search_call` items",
+    listed: { "genai-prices": { storage_searches_kcount: 1_000 } },
   },
   {
     key: "request",
     name: "request",
     word: UnitWord.REQUEST,
     per: "request",
+    label: { en: "Request", zh: "请求" },
     counts: "the call itself",
     held: "once",
     reported: "–",
+    listed: { "genai-prices": { requests_kcount: 1_000 } },
   },
-];
+] as const satisfies readonly UnitRow[];
+
+/** A row of the table. */
+interface UnitRow {
+  /** The member of `PriceConfig` and of the contract's `Price`. */
+  readonly key: string;
+  /** Its name in `uas.yaml`; `tools.web_search` is `web_search` in the map `tools`. */
+  readonly name: string;
+  /** Its name in the contract. */
+  readonly word: UnitWord;
+  /** Quantity that its price is for. */
+  readonly per:
+    | "1M tokens"
+    | "1M token-hours"
+    | "image"
+    | "second"
+    | "character"
+    | "search"
+    | "request"
+    | "call";
+  /** The unit whose price applies if this one has none. If absent, the unit is then not charged. */
+  readonly whole?: "input" | "output";
+  /** The model types that can have it. Default: all. */
+  readonly types?: readonly ModelType[];
+  /**
+   * The member of a usage that counts it, for units that few calls use. Call records keep them in
+   * one column.
+   */
+  readonly usage?: keyof Usage;
+  /**
+   * Its meaning, how it is held, and where vendors report it: the row of the table in
+   * docs/money.md.
+   */
+  readonly counts: string;
+  readonly held: string;
+  readonly reported: string;
+  /** Its name in the console. */
+  readonly label: { readonly en: string; readonly zh: string };
+  /**
+   * The fields of price lists that have its price, with the quantity that their price is for. For
+   * tokens the quantity is 1, because the lists also have prices per million. The names are from
+   * `units` in `@pydantic/genai-prices` and `cost` in the schema of models.dev. A field in no row is
+   * reported as not imported.
+   */
+  readonly listed?: { readonly [List in PriceList]?: Readonly<Record<string, number>> };
+}
+
+/** A public price list. */
+export type PriceList = "genai-prices" | "models.dev";
+
+type Row = (typeof units)[number];
+
+/** A unit as `PriceConfig` names it. */
+export type UnitKey = Row["key"];
+
+/** A unit whose price is per 1,000,000 tokens. */
+export type TokenUnitKey = Extract<Row, { readonly per: "1M tokens" }>["key"];
+
+/** The members of a usage for units that few calls use. */
+export type RareUsage = Extract<Row, { readonly usage: string }>["usage"];
+
+/** Quantities of units that few calls use. Absent if there is none. */
+export type RareQuantities = { readonly [Member in RareUsage]?: number | undefined };
+
+/** A unit of a price. */
+export interface PriceUnit<Key extends UnitKey = UnitKey> extends UnitRow {
+  readonly key: Key;
+  readonly usage?: RareUsage;
+}
+
+/** All units, in the order of a receipt and of stored prices. */
+export const priceUnits: readonly PriceUnit[] = units;
 
 /** The units whose prices are per 1,000,000 tokens: only they can have tiers. */
 export const tokenUnits = priceUnits.filter(
-  (unit): unit is PriceUnit<keyof TokenPrices> => unit.per === "1M tokens",
+  (unit): unit is PriceUnit<TokenUnitKey> => unit.per === "1M tokens",
 );
 
 /** The units that few calls use, each with the member of a usage that counts it. */
@@ -302,13 +354,13 @@ export const rareUnits: readonly (PriceUnit & { readonly usage: RareUsage })[] =
 );
 
 /** Whether a unit is tokens. */
-export function isTokenUnit(key: UnitKey): key is keyof TokenPrices {
+export function isTokenUnit(key: UnitKey): key is TokenUnitKey {
   return tokenUnits.some((unit) => unit.key === key);
 }
 
 /** Whether the price of a unit is for a million: of tokens, or of tokens stored for an hour. */
 export function isPerMillion(key: UnitKey): boolean {
-  return isTokenUnit(key) || key === "cacheStorage";
+  return priceUnits.some((unit) => unit.key === key && unit.per.startsWith("1M "));
 }
 
 /** The units that a model of a type can be charged by. */

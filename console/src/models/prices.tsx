@@ -9,9 +9,9 @@ import {
   PriceState,
   type PriceVersion,
 } from "../../../gen/uas/billing/v1/price_pb.ts";
-import { PriceUnit } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import { InferenceService } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { CancelBilling, type Model } from "../../../gen/uas/inference/v1/model_pb.ts";
+import { priceUnits, type UnitKey } from "../../../src/config/price-units.ts";
 import { type Texts, useText } from "../common/language.tsx";
 import { priceText } from "../common/money.ts";
 import { periodText } from "../common/time.ts";
@@ -70,49 +70,11 @@ interface PriceLine {
 /** A price of the contract. */
 export type AnyPrice = Price | PriceTier;
 
-/** The units of a price that have a field of their own, in the order of a receipt. */
-type PriceField = Exclude<
-  keyof Price,
-  "tiers" | "images" | "serviceTiers" | "serviceTier" | `$${string}`
->;
-
-/** Each unit with its word on receipts, and the text of what its price is for. */
-const fields: readonly (readonly [PriceField, PriceUnit, PerText])[] = [
-  ["input", PriceUnit.INPUT, "perMillion"],
-  ["cachedInput", PriceUnit.CACHED_INPUT, "perMillion"],
-  ["cacheWrite", PriceUnit.CACHE_WRITE, "perMillion"],
-  ["cacheWrite1h", PriceUnit.CACHE_WRITE_1H, "perMillion"],
-  ["cacheWrite12h", PriceUnit.CACHE_WRITE_12H, "perMillion"],
-  ["audioInput", PriceUnit.AUDIO_INPUT, "perMillion"],
-  ["cacheStorage", PriceUnit.CACHE_STORAGE, "perMillionHours"],
-  ["output", PriceUnit.OUTPUT, "perMillion"],
-  ["reasoning", PriceUnit.REASONING, "perMillion"],
-  ["audioOutput", PriceUnit.AUDIO_OUTPUT, "perMillion"],
-  ["imageOutput", PriceUnit.IMAGE_OUTPUT, "perMillion"],
-  ["image", PriceUnit.IMAGE, "perImage"],
-  ["second", PriceUnit.SECOND, "perSecond"],
-  ["character", PriceUnit.CHARACTER, "perCharacter"],
-  ["search", PriceUnit.SEARCH, "perSearch"],
-  ["webSearch", PriceUnit.WEB_SEARCH, "perToolCall"],
-  ["webFetch", PriceUnit.WEB_FETCH, "perToolCall"],
-  ["codeExecution", PriceUnit.CODE_EXECUTION, "perToolCall"],
-  ["fileSearch", PriceUnit.FILE_SEARCH, "perToolCall"],
-  ["request", PriceUnit.REQUEST, "perRequest"],
-];
-
-type PerText = Extract<keyof Texts["models"], `per${string}`>;
-
 /** The units whose names are shorter here than on a receipt. */
-const shortNames: ReadonlyMap<PriceField, "input" | "cached" | "output"> = new Map([
+const shortNames: ReadonlyMap<UnitKey, "input" | "cached" | "output"> = new Map([
   ["input", "input"],
   ["cachedInput", "cached"],
   ["output", "output"],
-]);
-
-/** Prices that are not shown where they equal that of the whole. */
-const wholes: ReadonlyMap<PriceField, "input" | "output"> = new Map([
-  ["cacheWrite", "input"],
-  ["reasoning", "output"],
 ]);
 
 /** The lines of a price: one for each unit that has one. */
@@ -122,16 +84,16 @@ export function priceLines(
 ): readonly PriceLine[] {
   if (price === undefined) return [];
   const images = "images" in price ? price.images : undefined;
-  const prices: Partial<Record<PriceField, string>> = price;
-  return fields.flatMap(([field, unit, per]) => {
-    const { [field]: value = "" } = prices;
-    const whole = wholes.get(field);
+  const prices: Partial<Record<UnitKey, string>> = price;
+  return priceUnits.flatMap(({ key, word, whole, per }) => {
+    const { [key]: value = "" } = prices;
+    // A price that equals its default is not shown.
     if (value === "" || (whole !== undefined && value === prices[whole])) return [];
-    const short = shortNames.get(field);
-    const name = short === undefined ? (calls.units[unit] ?? "") : text[short];
-    const lowest = field === "image" ? lowestOf(images) : undefined;
+    const short = shortNames.get(key);
+    const name = short === undefined ? (calls.units[word] ?? "") : text[short];
+    const lowest = key === "image" ? lowestOf(images) : undefined;
     const range = lowest === undefined ? "" : `${priceText(lowest)}–`;
-    return [{ name, price: range + priceText(value), per: text[per] }];
+    return [{ name, price: range + priceText(value), per: text.per[per] }];
   });
 }
 

@@ -1,7 +1,13 @@
 /** Computes what a call costs: arithmetic in nano-USD. Pure. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { PriceConfig, PriceTier, TokenPrices } from "../../config/config.ts";
-import type { RareQuantities, RareUsage, UnitKey } from "../../config/price-units.ts";
+import {
+  type RareQuantities,
+  type RareUsage,
+  rareUnits,
+  tokenUnits,
+  type UnitKey,
+} from "../../config/price-units.ts";
 import { amountNanosMax } from "../../core/money.ts";
 
 /** The counts of a usage that cost money. */
@@ -120,19 +126,9 @@ function tokenPrices(price: PriceConfig, inputTokens: number): TokenPrices {
 }
 
 function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
-  return {
-    ...price,
-    input: tier.input ?? price.input,
-    cachedInput: tier.cachedInput ?? price.cachedInput,
-    cacheWrite: tier.cacheWrite ?? price.cacheWrite,
-    cacheWrite1h: tier.cacheWrite1h ?? price.cacheWrite1h,
-    cacheWrite12h: tier.cacheWrite12h ?? price.cacheWrite12h,
-    output: tier.output ?? price.output,
-    reasoning: tier.reasoning ?? price.reasoning,
-    audioInput: tier.audioInput ?? price.audioInput,
-    audioOutput: tier.audioOutput ?? price.audioOutput,
-    imageOutput: tier.imageOutput ?? price.imageOutput,
-  };
+  const tiered: { -readonly [Member in keyof PriceConfig]: PriceConfig[Member] } = { ...price };
+  for (const { key } of tokenUnits) tiered[key] = tier[key] ?? price[key];
+  return tiered;
 }
 
 /** The exact cost in millionths of a nano-USD, with each token at the highest price of its direction. */
@@ -207,16 +203,16 @@ function forEachCharge(
   if (drawn > 0) each("imageOutput", count(drawn), imageOutput);
   some("image", units.images, price.image);
   if (units.seconds !== undefined) each("second", count(secondMicros(units.seconds)), price.second);
-  some("character", units.characters, price.character);
-  some("search", units.searches, price.search);
-  some("webSearch", units.webSearches, price.webSearch);
-  some("webFetch", units.webFetches, price.webFetch);
-  some("codeExecution", units.codeExecutions, price.codeExecution);
-  some("fileSearch", units.fileSearches, price.fileSearch);
+  for (const { key, usage: member } of countedUnits) some(key, units[member], price[key]);
   if (units.storedTokenHours !== undefined)
     each("cacheStorage", count(units.storedTokenHours), price.cacheStorage);
   each("request", quantityPerPrice, price.request);
 }
+
+/** The units that count single things: characters, searches, calls of tools. */
+const countedUnits = rareUnits.filter(
+  (unit): unit is typeof unit & { readonly usage: CountedUnit } => !unit.per.startsWith("1M "),
+);
 
 /** A part of a whole: from 0 to the whole. */
 function partOf(part: number | undefined, whole: number): number {

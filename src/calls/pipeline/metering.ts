@@ -4,7 +4,7 @@ import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/u
 import type { UnitUsage } from "../../billing/prices/cost.ts";
 import type { PriceConfig } from "../../config/config.ts";
 import { bytesPerToken } from "../../core/limits.ts";
-import type { BilledFeatures } from "../../dialect/features/billed-features.ts";
+import { type BilledFeatures, toolCallMembers } from "../../dialect/features/billed-features.ts";
 import { tokensMax } from "../../dialect/features/usage.ts";
 import { estimateTokens } from "../../tokens/estimate.ts";
 
@@ -164,7 +164,7 @@ export function withinRequest(
   if (features === undefined && !hasFeatures(usage)) return usage;
   const { unreported = {} } = features ?? {};
   const bounded: Usage = { ...usage };
-  for (const member of toolMembers) {
+  for (const member of toolCallMembers) {
     const calls = usage[member] ?? units?.[member] ?? unreported[member] ?? 0;
     bounded[member] = Math.min(calls, features?.[member] ?? 0) || undefined;
   }
@@ -173,13 +173,11 @@ export function withinRequest(
   return bounded;
 }
 
-const toolMembers = ["webSearches", "webFetches", "codeExecutions", "fileSearches"] as const;
-
 function hasFeatures(usage: Usage): boolean {
   return (
     usage.audioInputTokens !== undefined ||
     usage.audioOutputTokens !== undefined ||
-    toolMembers.some((member) => usage[member] !== undefined)
+    toolCallMembers.some((member) => usage[member] !== undefined)
   );
 }
 
@@ -190,7 +188,7 @@ function hasFeatures(usage: Usage): boolean {
 function hasResults(usage: Usage, units: UnitUsage | undefined): boolean {
   const { cacheWriteTokens, audioOutputTokens, imageOutputTokens } = usage;
   const counts = [cacheWriteTokens, audioOutputTokens, imageOutputTokens, usage.audioInputTokens];
-  counts.push(...toolMembers.map((member) => usage[member]), ...Object.values(units ?? {}));
+  counts.push(...toolCallMembers.map((member) => usage[member]), ...Object.values(units ?? {}));
   return counts.some((count) => count !== undefined && count > 0);
 }
 

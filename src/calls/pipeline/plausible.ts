@@ -7,7 +7,7 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig, RouteConfig } from "../../config/config.ts";
 import { bytesPerToken, longestInputTokens } from "../../core/limits.ts";
 import { formatUsd } from "../../core/money.ts";
-import type { BilledFeatures } from "../../dialect/features/billed-features.ts";
+import { type BilledFeatures, toolCallMembers } from "../../dialect/features/billed-features.ts";
 import type { Metrics } from "../../observe/metrics.ts";
 import type { Chunk, ReadRequest, RequestSummary } from "./adapter.ts";
 
@@ -80,11 +80,9 @@ export function vendorInputTokens(
   refersToStored: boolean,
   contextTokens: number,
 ): number {
-  const calls = toolMembers.reduce((sum, member) => sum + (features?.[member] ?? 0), 0);
+  const calls = toolCallMembers.reduce((sum, member) => sum + (features?.[member] ?? 0), 0);
   return calls > 0 ? contextTokens * (1 + calls) : refersToStored ? contextTokens : 0;
 }
-
-const toolMembers = ["webSearches", "webFetches", "codeExecutions", "fileSearches"] as const;
 
 /** Whether a usage can be what the request and the delivered text have. */
 export function isPlausible(usage: Usage, facts: PlausibleFacts): boolean {

@@ -181,45 +181,6 @@ function freeUnits(prices: readonly PriceConfig[]): readonly string[] {
     .map(({ name }) => name);
 }
 
-/** Field names, each with how many of our units its price is for. */
-type Fields = Readonly<Record<string, bigint>>;
-
-const none: Readonly<Record<SourceFormat, Fields>> = { "genai-prices": {}, "models.dev": {} };
-
-/**
- * Tokens are priced per 1,000,000 here and there; images, seconds and requests each. A field
- * without a row is reported as not imported. Field names: the `units` of @pydantic/genai-prices
- * (its README says what each suffix counts), and `cost` in the schema of models.dev.
- */
-const unitFields: Readonly<Record<UnitKey, Readonly<Record<SourceFormat, Fields>>>> = {
-  input: { "genai-prices": { input_mtok: 1n }, "models.dev": { input: 1n } },
-  cachedInput: { "genai-prices": { cache_read_mtok: 1n }, "models.dev": { cache_read: 1n } },
-  cacheWrite: { "genai-prices": { cache_write_mtok: 1n }, "models.dev": { cache_write: 1n } },
-  // Both lists have a single price of cache writes: the price of the shortest ones.
-  cacheWrite1h: none,
-  cacheWrite12h: none,
-  output: { "genai-prices": { output_mtok: 1n }, "models.dev": { output: 1n } },
-  reasoning: { "genai-prices": { output_reasoning_mtok: 1n }, "models.dev": { reasoning: 1n } },
-  audioInput: { "genai-prices": { input_audio_mtok: 1n }, "models.dev": { input_audio: 1n } },
-  audioOutput: { "genai-prices": { output_audio_mtok: 1n }, "models.dev": { output_audio: 1n } },
-  imageOutput: { "genai-prices": { output_image_mtok: 1n }, "models.dev": {} },
-  // Neither list has prices per image: genai-prices counts the tokens of images, or their pixels.
-  image: none,
-  second: {
-    "genai-prices": { audio_hours: 3_600n, input_audio_hours: 3_600n, output_audio_hours: 3_600n },
-    "models.dev": {},
-  },
-  // Neither list has prices of characters, rerank searches or other tools.
-  character: none,
-  search: none,
-  webSearch: { "genai-prices": { web_searches_kcount: 1_000n }, "models.dev": {} },
-  webFetch: none,
-  codeExecution: none,
-  cacheStorage: none,
-  fileSearch: { "genai-prices": { storage_searches_kcount: 1_000n }, "models.dev": {} },
-  request: { "genai-prices": { requests_kcount: 1_000n }, "models.dev": {} },
-};
-
 /** The unit that a field of a price list is, and how many of it the price is for. */
 interface FieldUnit {
   readonly key: UnitKey;
@@ -228,9 +189,10 @@ interface FieldUnit {
 
 /** Finds the unit of a field; `undefined` if our prices cannot say it. */
 function unitOfField(format: SourceFormat, field: string): FieldUnit | undefined {
-  for (const [key, fields] of Object.entries(unitFields)) {
-    const count = Object.hasOwn(fields[format], field) ? fields[format][field] : undefined;
-    if (count !== undefined) return { key: key as UnitKey, count };
+  for (const { key, listed } of priceUnits) {
+    const fields = listed?.[format] ?? {};
+    const count = Object.hasOwn(fields, field) ? fields[field] : undefined;
+    if (count !== undefined) return { key, count: BigInt(count) };
   }
   return undefined;
 }

@@ -34,6 +34,9 @@ const toolMembers = {
   "tools.file_search": "fileSearches",
 } as const;
 
+/** The members of a usage that count calls of tools. */
+export const toolCallMembers = Object.values(toolMembers);
+
 /** Calls of the vendor's tools. Absent if there are none. */
 export type ToolCalls = {
   readonly [Unit in ToolUnit as (typeof toolMembers)[Unit]]?: number | undefined;

@@ -1,4 +1,5 @@
 /** Validates usage that vendors report before it is charged. */
+import { ScalarType } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
 
 const usageType = UsageSchema.typeName;
@@ -88,23 +89,14 @@ export function grownUsage(before: Usage | undefined, later: Usage | undefined):
   return grown;
 }
 
-const figures = [
-  "inputTokens",
-  "cachedInputTokens",
-  "cacheWriteTokens",
-  "outputTokens",
-  "reasoningTokens",
-  "cacheWrite1hTokens",
-  "cacheWrite12hTokens",
-  "audioInputTokens",
-  "audioOutputTokens",
-  "imageOutputTokens",
-  "rejectedPredictionTokens",
-  "webSearches",
-  "webFetches",
-  "codeExecutions",
-  "fileSearches",
-] as const satisfies readonly (keyof Usage)[];
+/** A member of a usage that is a number. */
+type Figure = {
+  [Member in keyof Usage]-?: Usage[Member] extends number | undefined ? Member : never;
+}[keyof Usage];
+
+const figures = UsageSchema.fields
+  .filter(({ scalar }) => scalar === ScalarType.INT32)
+  .map(({ localName }) => localName as Figure);
 
 /** The totals of a report, of any type. */
 interface Totals {
@@ -174,20 +166,8 @@ export function sumOfTokens(tokens: unknown, beside: unknown): unknown {
   return count === undefined ? tokens : Math.min(count + (tokenCount(beside) ?? 0), tokensMax);
 }
 
-type RareMember =
-  | "cacheWrite1hTokens"
-  | "cacheWrite12hTokens"
-  | "audioInputTokens"
-  | "audioOutputTokens"
-  | "imageOutputTokens"
-  | "rejectedPredictionTokens"
-  | "webSearches"
-  | "webFetches"
-  | "codeExecutions"
-  | "fileSearches";
-
 /** Sets what few calls use, if there is any. @param max of which it is a part. Default: no limit */
-function setSome(usage: Usage, member: RareMember, reported: unknown, max = Infinity): void {
+function setSome(usage: Usage, member: Figure, reported: unknown, max = Infinity): void {
   if (reported === undefined) return;
   const quantity = Math.min(tokenCount(reported) ?? 0, max);
   if (quantity > 0) usage[member] = quantity;

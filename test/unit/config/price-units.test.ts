@@ -11,14 +11,17 @@ const fieldsOf = (schema: typeof PriceSchema | typeof PriceTierSchema, ...others
 
 test("every unit of a price is a field of the contract, a unit of receipts, and one row (R-MON-13)", () => {
   const keys = priceUnits.map(({ key }) => key);
-  expect(keys.toSorted()).toEqual(
+  expect(keys.toSorted(), "fields of Price in price.proto").toEqual(
     fieldsOf(PriceSchema, "tiers", "images", "serviceTiers", "serviceTier").toSorted(),
   );
-  expect(tokenUnits.map(({ key }) => key).toSorted()).toEqual(
+  expect(tokenUnits.map(({ key }) => key).toSorted(), "fields of PriceTier in price.proto").toEqual(
     fieldsOf(PriceTierSchema, "above").toSorted(),
   );
   const words = Object.values(UnitWord).filter((word) => typeof word === "number" && word !== 0);
-  expect(priceUnits.map(({ word }) => word).toSorted((a, b) => a - b)).toEqual(words);
+  expect(
+    priceUnits.map(({ word }) => word).toSorted((a, b) => a - b),
+    "values of PriceUnit in receipt.proto",
+  ).toEqual(words);
 });
 
 test("what few calls are charged for is an optional field of the contract's usage", () => {
@@ -27,7 +30,7 @@ test("what few calls are charged for is an optional field of the contract's usag
   const optional = UsageSchema.fields.filter(
     ({ proto, localName }) => proto.proto3Optional && !others.includes(localName),
   );
-  expect(rareUnits.map(({ usage }) => usage).toSorted()).toEqual(
+  expect(rareUnits.map(({ usage }) => usage).toSorted(), "fields of Usage in usage.proto").toEqual(
     optional.map(({ localName }) => localName).toSorted(),
   );
 });
@@ -35,6 +38,7 @@ test("what few calls are charged for is an optional field of the contract's usag
 test("the documentation of money has the rows of the table", () => {
   const docs = readFileSync(new URL("../../../docs/money.md", import.meta.url), "utf8");
   for (const { name, counts, held, reported } of priceUnits) {
-    expect(docs).toContain(`| \`${name}\` | ${counts} | ${held} | ${reported} |`);
+    const row = `| \`${name}\` | ${counts} | ${held} | ${reported} |`;
+    expect(docs.includes(row), `docs/money.md needs the row ${row}`).toBe(true);
   }
 });

@@ -1,5 +1,6 @@
 /** English: the call log, tasks and their webhooks. */
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
+import { unitNames } from "../unit-names.ts";
 
 /** Advice for each documented error code. */
 const advices: Readonly<Record<string, string>> = {
@@ -132,29 +133,7 @@ export const calls = {
   yourMessage: "<your message>",
   yourModel: "<your model>",
   yourBody: "<the body of your request>",
-  units: [
-    "",
-    "Input tokens",
-    "Cached input tokens",
-    "Cache writes",
-    "Output tokens",
-    "Reasoning tokens",
-    "Images",
-    "Seconds",
-    "Request",
-    "Cache writes, 1 hour",
-    "Audio input tokens",
-    "Audio output tokens",
-    "Characters",
-    "Rerank searches",
-    "Web searches",
-    "Web pages",
-    "Code runs",
-    "File searches",
-    "Cache storage",
-    "Cache writes, 12 hours",
-    "Image output tokens",
-  ] as readonly string[],
+  units: unitNames("en"),
   per: (price: string, per: number) => (per === 1 ? `${price} each` : `${price} / 1M`),
   subtotal: "Subtotal",
   discount: "Discount",

@@ -1,6 +1,7 @@
 /** Chinese: the call log, tasks and their webhooks. */
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 import type { Texts } from "../en.ts";
+import { unitNames } from "../unit-names.ts";
 
 /** Advice for each documented error code. */
 const advices: Readonly<Record<string, string>> = {
@@ -126,29 +127,7 @@ export const calls: Texts["calls"] = {
   yourMessage: "<您的消息>",
   yourModel: "<您的模型>",
   yourBody: "<您的请求体>",
-  units: [
-    "",
-    "输入 Token",
-    "缓存输入 Token",
-    "缓存写入",
-    "输出 Token",
-    "推理 Token",
-    "图片",
-    "秒数",
-    "请求",
-    "缓存写入（1 小时）",
-    "音频输入 Token",
-    "音频输出 Token",
-    "字符",
-    "重排序搜索",
-    "联网搜索",
-    "网页抓取",
-    "代码执行",
-    "文件搜索",
-    "缓存存储",
-    "缓存写入（12 小时）",
-    "图片输出 Token",
-  ],
+  units: unitNames("zh"),
   per: (price, per) => (per === 1 ? `单价 ${price}` : `${price} / 百万`),
   subtotal: "小计",
   discount: "折扣",

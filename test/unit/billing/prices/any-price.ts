@@ -2,38 +2,26 @@
 import * as fc from "fast-check";
 import type { CallUsage } from "../../../../src/billing/prices/cost.ts";
 import type { PriceConfig } from "../../../../src/config/config.ts";
+import {
+  type PriceUnit,
+  priceUnits,
+  tokenUnits,
+  type UnitKey,
+} from "../../../../src/config/price-units.ts";
 
 const nanos = fc.option(fc.bigInt(0n, 10n ** 12n), { nil: undefined });
-const tokenPrices = {
-  input: nanos,
-  cachedInput: nanos,
-  cacheWrite: nanos,
-  cacheWrite1h: nanos,
-  cacheWrite12h: nanos,
-  output: nanos,
-  reasoning: nanos,
-  audioInput: nanos,
-  audioOutput: nanos,
-  imageOutput: nanos,
-};
+const pricesOf = <Key extends UnitKey>(units: readonly PriceUnit<Key>[]) =>
+  Object.fromEntries(units.map(({ key }) => [key, nanos])) as Record<Key, typeof nanos>;
 const tiers = fc
-  .array(fc.record({ above: fc.integer({ min: 1, max: 1_000 }), ...tokenPrices }), { maxLength: 3 })
+  .array(fc.record({ above: fc.integer({ min: 1, max: 1_000 }), ...pricesOf(tokenUnits) }), {
+    maxLength: 3,
+  })
   .map((list) => list.toSorted((a, b) => a.above - b.above))
   .map((list) => list.filter(({ above }, at) => above !== list[at - 1]?.above));
 /** Any price. */
 export const prices = fc
   .record({
-    ...tokenPrices,
-    image: nanos,
-    second: nanos,
-    character: nanos,
-    search: nanos,
-    webSearch: nanos,
-    webFetch: nanos,
-    codeExecution: nanos,
-    fileSearch: nanos,
-    cacheStorage: nanos,
-    request: nanos,
+    ...pricesOf(priceUnits),
     tiers,
   })
   .map((each): PriceConfig => (each.tiers.length > 0 ? each : { ...each, tiers: undefined }));
