@@ -77,16 +77,9 @@ function failedAttempts({ attempts }: StoredCallRow): readonly AttemptRow[] {
 /** The record of a call. */
 export function callMessage(row: StoredCallRow): CallRecord {
   return create(CallRecordSchema, {
+    ...plainFieldsOf(row),
     callId: row.id,
-    requestId: row.request_id,
-    accountId: row.account_id,
-    keyId: row.key_id,
-    model: row.model,
-    vendor: row.vendor,
-    status: row.status,
     errorCode: errorCodeOf(row.error_code, row.status),
-    ending: row.ending,
-    usageSource: row.usage_source,
     usage: {
       inputTokens: row.input_tokens,
       cachedInputTokens: row.cached_input_tokens,
@@ -96,16 +89,11 @@ export function callMessage(row: StoredCallRow): CallRecord {
       ...rareQuantities(row.units),
     },
     cost: money(BigInt(row.cost)),
-    priceVersion: row.price_version,
     startTime: timestampFromDate(row.start_time),
     duration: durationFromMs(row.duration_ms),
     ...(row.first_byte_ms > 0 && { firstContentDuration: durationFromMs(row.first_byte_ms) }),
-    upstreamRequestId: row.upstream_request_id,
     dropped: row.dropped ? row.dropped.split(",") : [],
-    stream: row.stream,
-    path: row.path,
     held: money(BigInt(row.held)),
-    discountBp: row.discount_bp ?? 0,
     attempts: failedAttempts(row).map((each) => ({
       vendor: each.vendor,
       vendorModel: each.model ?? "",
@@ -113,4 +101,17 @@ export function callMessage(row: StoredCallRow): CallRecord {
       ...(each.duration_ms > 0 && { duration: durationFromMs(each.duration_ms) }),
     })),
   });
+}
+
+/** Fields of the contract that are a column: same name, same value. */
+const plainFields = CallRecordSchema.fields.filter(
+  ({ fieldKind, name }) =>
+    fieldKind === "scalar" || (fieldKind === "enum" && name !== "error_code"),
+);
+
+function plainFieldsOf(row: object): object {
+  const columns = new Map<string, unknown>(Object.entries(row));
+  return Object.fromEntries(
+    plainFields.map(({ localName, name }) => [localName, columns.get(name) ?? undefined]),
+  );
 }

@@ -8,6 +8,7 @@ import {
   CallEndingSchema,
   type CallRecord,
   CallOutcome,
+  CallRecordSchema,
 } from "../../gen/uas/billing/v1/call_pb.ts";
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import {
@@ -191,7 +192,23 @@ function callJson(call: CallRecord) {
       durationMs: millis(attempt.duration),
       vendorCost: attempt.vendorCost ? usdText(attempt.vendorCost) : null,
     })),
+    ...laterFields(call),
   };
+}
+
+/** Plain fields that were added to the record after `attempts`. An empty text is null. */
+function laterFields(call: CallRecord): Readonly<Record<string, unknown>> {
+  const { number: last } = CallRecordSchema.field.attempts;
+  const later = CallRecordSchema.fields.filter(
+    ({ fieldKind, number }) => fieldKind === "scalar" && number > last,
+  );
+  const values = new Map<string, unknown>(Object.entries(call));
+  return Object.fromEntries(
+    later.map(({ localName }) => {
+      const value = values.get(localName);
+      return [localName, value === "" ? null : value];
+    }),
+  );
 }
 
 /** Quantities of rare units, by their names in `uas.yaml`. */

@@ -4,6 +4,7 @@
  */
 import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import type { CallEvent, CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
@@ -11,11 +12,12 @@ import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { AccountIdLink } from "../accounts/account.tsx";
 import { apiOrigin } from "../common/api.ts";
 import { errorWord, millis } from "../common/contract.ts";
-import { useText } from "../common/language.tsx";
+import { type Texts, useText } from "../common/language.tsx";
 import { nanosOf, usd } from "../common/money.ts";
 import { useSession } from "../common/session.tsx";
 import { durationText, exactTimeText, msOf } from "../common/time.ts";
 import { useKeyNames } from "../keys/keys.tsx";
+import { type CallField, callFields } from "../text/call-fields.ts";
 import { Facts, Skeleton } from "../ui/card.tsx";
 import { CodeBlock, Id } from "../ui/code.tsx";
 import { CopyButton } from "../ui/copy.tsx";
@@ -112,9 +114,7 @@ function About({ call }: { call: CallRecord }) {
           : [
               [common.account, <AccountIdLink key="account" accountId={call.accountId} />] as const,
             ]),
-        [text.path, call.path],
         [common.key, keyNames.get(call.keyId) ?? <Id key="key" value={call.keyId} />],
-        ...(call.vendor === "" ? [] : [[text.vendor, call.vendor] as const]),
         ...(usage === undefined
           ? []
           : ([
@@ -128,21 +128,25 @@ function About({ call }: { call: CallRecord }) {
         ...(call.firstContentDuration === undefined
           ? []
           : [[text.firstByte, durationText(millis(call.firstContentDuration))] as const]),
-        [text.streamed, call.stream ? text.yes : text.no],
-        [text.request, <Id key="request" isWhole value={call.requestId} />],
-        [text.callId, <Id key="call" isWhole value={call.callId} />],
-        ...(call.upstreamRequestId === ""
-          ? []
-          : [
-              [
-                text.upstreamId,
-                <Id key="upstream" isWhole value={call.upstreamRequestId} />,
-              ] as const,
-            ]),
-        ...(call.dropped.length === 0 ? [] : [[text.dropped, call.dropped.join(", ")] as const]),
+        ...callFields.flatMap((field) => {
+          const value = plainValue(field, call[field], text);
+          return value === undefined ? [] : [[text.fields[field], value] as const];
+        }),
       ]}
     />
   );
+}
+
+/** A field as it is. Undefined if it is empty. */
+function plainValue(
+  field: CallField,
+  value: CallRecord[CallField],
+  text: Texts["calls"],
+): ReactNode | undefined {
+  if (typeof value === "boolean") return value ? text.yes : text.no;
+  if (value.length === 0) return undefined;
+  if (typeof value !== "string") return value.join(", ");
+  return field.endsWith("Id") ? <Id key={field} isWhole value={value} /> : value;
 }
 
 /** The vendors that failed before another one was called. */

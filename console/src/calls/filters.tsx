@@ -76,7 +76,7 @@ export function CallFilters({
       )}
       {children}
       <FilterField
-        label={text.request}
+        label={text.fields.requestId}
         value={search.request}
         onChoose={(request) => set({ request })}
         className="col-span-2 min-w-44 flex-1"
@@ -202,7 +202,7 @@ function OutcomeFields({
       />
       <FilterField
         {...shown}
-        label={text.vendor}
+        label={text.fields.vendor}
         value={search.vendor}
         onChoose={(vendor) => onChange({ vendor })}
       />

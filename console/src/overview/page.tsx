@@ -139,7 +139,7 @@ function Failures() {
       title: common.model,
       cell: ({ model }) => <span className="font-mono text-xs">{model || "—"}</span>,
     },
-    { id: "path", title: calls.path, from: "md", cell: ({ path }) => path },
+    { id: "path", title: calls.fields.path, from: "md", cell: ({ path }) => path },
     { id: "cost", title: common.cost, isNumber: true, cell: ({ cost }) => <Amount money={cost} /> },
   ];
   return (

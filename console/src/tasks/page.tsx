@@ -218,7 +218,7 @@ function Details({ task }: { task: Task }) {
             ? []
             : [[text.callback, <Id key="cb" isWhole value={task.callbackId} />] as const]),
           ...(task.callbackUrl === "" ? [] : [[text.callbackUrl, task.callbackUrl] as const]),
-          [calls.request, <Id key="request" isWhole value={task.requestId} />],
+          [calls.fields.requestId, <Id key="request" isWhole value={task.requestId} />],
         ]}
       />
       <TaskResult task={task} />

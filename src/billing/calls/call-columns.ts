@@ -4,6 +4,7 @@
  */
 import type { EncodeArray } from "../../db/array.ts";
 import type { CallRow } from "./call-row.ts";
+import { callKindColumns } from "./entity.ts";
 
 /** A settlement that may bring a record. */
 interface Recorded {
@@ -127,26 +128,11 @@ function sumsText(kinds: readonly Kind[]): string {
   return `{${sums.join(",")}}`;
 }
 
+const kindColumns = callKindColumns as readonly (keyof CallRow)[];
+
 function isSameKind(a: CallRow, b: CallRow): boolean {
-  return (
-    a.key_id === b.key_id &&
-    a.model === b.model &&
-    a.vendor === b.vendor &&
-    a.path === b.path &&
-    a.stream === b.stream &&
-    a.status === b.status &&
-    a.error_code === b.error_code &&
-    a.ending === b.ending &&
-    a.usage_source === b.usage_source &&
-    a.price_version === b.price_version &&
-    a.dropped === b.dropped &&
-    a.discount_bp === b.discount_bp &&
-    a.charged === b.charged &&
-    a.images === b.images &&
-    a.second_micros === b.second_micros &&
-    a.attempts === b.attempts &&
-    a.units === b.units
-  );
+  for (const name of kindColumns) if (a[name] !== b[name]) return false;
+  return true;
 }
 
 /** A single kind as an object, several as an array. JSON escapes with \\u exactly what PostgreSQL may refuse. Nearly every
@@ -160,29 +146,10 @@ function kindsJson(kinds: readonly CallRow[]): string {
   return json.includes("\\u") ? write(kinds.map(cleanRow)) : json;
 }
 
+/** The common columns of a record; those that are null are left out. */
 function kindOnly(row: CallRow): Partial<CallRow> {
-  const { key_id, model, vendor, path, stream, status, error_code, ending, usage_source } = row;
-  const { price_version, dropped, discount_bp, charged, images, second_micros, attempts } = row;
-  const { units } = row;
-  return {
-    key_id,
-    model,
-    vendor,
-    path,
-    stream,
-    status,
-    error_code,
-    ending,
-    usage_source,
-    price_version,
-    dropped,
-    discount_bp,
-    charged,
-    images,
-    second_micros,
-    ...(attempts && { attempts }),
-    ...(units && { units }),
-  };
+  const given = kindColumns.flatMap((name) => (row[name] == null ? [] : [[name, row[name]]]));
+  return Object.fromEntries(given) as Partial<CallRow>;
 }
 
 /** The longest text of a call record in characters, as the contract says of the model. */

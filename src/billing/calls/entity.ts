@@ -1,6 +1,49 @@
 /** What the call log keeps: the calls, what they add up to, and who watches. Written by SQL functions and triggers. */
 import { defineEntity, p } from "@mikro-orm/core";
 
+/** Columns that differ from call to call. The ledger gets an array for each of them. */
+const callOwn = {
+  id: p.uuid().primary(),
+  accountId: p.uuid(),
+  requestId: p.text(),
+  upstreamRequestId: p.text(),
+  inputTokens: p.integer(),
+  cachedInputTokens: p.integer(),
+  cacheWriteTokens: p.integer(),
+  outputTokens: p.integer(),
+  reasoningTokens: p.integer(),
+  cost: p.bigint(),
+  held: p.bigint(),
+  startTime: p.datetime().columnType("timestamptz"),
+  durationMs: p.integer(),
+  firstByteMs: p.integer(),
+  vendorCost: p.bigint().nullable(),
+};
+
+/**
+ * Columns that many calls have in common: the SQL type `call_kind`. The ledger gets them once for
+ * each kind of call in a batch.
+ */
+const callKind = {
+  keyId: p.text(),
+  model: p.text(),
+  vendor: p.text(),
+  path: p.text(),
+  stream: p.boolean(),
+  status: p.integer(),
+  errorCode: p.text(),
+  ending: p.smallint(),
+  usageSource: p.smallint(),
+  priceVersion: p.text(),
+  dropped: p.text().nullable(),
+  discountBp: p.smallint().nullable(),
+  charged: p.boolean().nullable(),
+  images: p.integer().nullable(),
+  secondMicros: p.bigint().nullable(),
+  attempts: p.json().nullable(),
+  units: p.json().nullable(),
+};
+
 /**
  * The record of a call. `ending`: CallEnding. `usageSource`: UsageSource. `errorCode`: the
  * documented word; empty on success. `cost`, `held`, `vendorCost` (what the vendor charges us,
@@ -14,40 +57,7 @@ import { defineEntity, p } from "@mikro-orm/core";
 export const CallEntity = defineEntity({
   name: "CallEntity",
   tableName: "call",
-  properties: {
-    id: p.uuid().primary(),
-    accountId: p.uuid(),
-    requestId: p.text(),
-    keyId: p.text(),
-    model: p.text(),
-    vendor: p.text(),
-    path: p.text(),
-    stream: p.boolean(),
-    status: p.integer(),
-    errorCode: p.text(),
-    ending: p.smallint(),
-    usageSource: p.smallint(),
-    inputTokens: p.integer(),
-    cachedInputTokens: p.integer(),
-    cacheWriteTokens: p.integer(),
-    outputTokens: p.integer(),
-    reasoningTokens: p.integer(),
-    cost: p.bigint(),
-    held: p.bigint(),
-    priceVersion: p.text(),
-    startTime: p.datetime().columnType("timestamptz"),
-    durationMs: p.integer(),
-    firstByteMs: p.integer(),
-    upstreamRequestId: p.text(),
-    dropped: p.text().nullable(),
-    discountBp: p.smallint().nullable(),
-    charged: p.boolean().nullable(),
-    images: p.integer().nullable(),
-    secondMicros: p.bigint().nullable(),
-    vendorCost: p.bigint().nullable(),
-    attempts: p.json().nullable(),
-    units: p.json().nullable(),
-  },
+  properties: { ...callOwn, ...callKind },
   indexes: [
     {
       name: "call_account_id_id_index",
@@ -68,6 +78,11 @@ export const CallEntity = defineEntity({
     },
   ],
 });
+
+/** The names of the columns of `call_kind`, in their order. */
+export const callKindColumns: readonly string[] = Object.keys(callKind).map((name) =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+);
 
 /** Who watches the call log of an account, or with the nil id of all. */
 export const CallWatchEntity = defineEntity({

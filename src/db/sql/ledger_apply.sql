@@ -21,7 +21,7 @@
 --   p_settle_ids, p_settle_costs, p_vendor_costs
 --                         The holds to end, the cost of each call, and the vendor's charge (null:
 --                         unknown or zero). Cheapest in the order of the ids.
---   p_kinds               The common parts of call records: rows of call as a JSON array, or as an
+--   p_kinds               The common parts of call records: rows of call_kind as a JSON array, or as an
 --                         object if all share it. Null: the batch has no records.
 --   p_kind                For each settlement the position of its record in p_kinds, from 1; 0: no
 --                         record. Null: all use the first.
@@ -106,8 +106,8 @@ declare
   v_keys uuid[];
   v_steps integer[];
   v_times timestamptz[];
-  v_kind call;
-  v_kinds call[];
+  v_kind call_kind;
+  v_kinds call_kind[];
   v_zeros integer[];
   v_key_spent bigint;
   v_key_released bigint;
@@ -269,23 +269,16 @@ begin
       if p_kind is null and json_typeof(p_kinds) = 'object' then
         -- As ledger_call_rows, for calls of one kind: a plan without a join starts in half the
         -- time.
-        v_kind := json_populate_record(null::call, p_kinds);
+        v_kind := json_populate_record(null::call_kind, p_kinds);
         v_zeros := array_fill(0, array[v_count]);
-        insert into call (id, account_id, request_id, key_id, model, vendor, path, stream, status, error_code,
-            ending, usage_source, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
-            reasoning_tokens, cost, held, price_version, start_time, duration_ms, first_byte_ms,
-            upstream_request_id, dropped, vendor_cost, discount_bp, charged, images, second_micros,
-            attempts, units)
-          select unnest(p_settle_ids), p_account, unnest(p_request_id), v_kind.key_id, v_kind.model,
-            v_kind.vendor, v_kind.path, v_kind.stream, v_kind.status, v_kind.error_code, v_kind.ending,
-            v_kind.usage_source, unnest(coalesce(p_input_tokens, v_zeros)),
+        insert into call
+          select unnest(p_settle_ids), p_account, unnest(p_request_id), unnest(p_upstream_request_id),
+            unnest(coalesce(p_input_tokens, v_zeros)),
             unnest(coalesce(p_cached_input_tokens, v_zeros)),
             unnest(coalesce(p_cache_write_tokens, v_zeros)), unnest(coalesce(p_output_tokens, v_zeros)),
             unnest(coalesce(p_reasoning_tokens, v_zeros)), unnest(p_settle_costs), unnest(p_held),
-            v_kind.price_version, unnest(p_start_time), unnest(coalesce(p_duration_ms, v_zeros)),
-            unnest(coalesce(p_first_byte_ms, v_zeros)), unnest(p_upstream_request_id), v_kind.dropped,
-            unnest(p_vendor_costs), v_kind.discount_bp, v_kind.charged, v_kind.images,
-            v_kind.second_micros, v_kind.attempts, v_kind.units;
+            unnest(p_start_time), unnest(coalesce(p_duration_ms, v_zeros)),
+            unnest(coalesce(p_first_byte_ms, v_zeros)), unnest(p_vendor_costs), (v_kind).*;
         update usage_hour u set calls = u.calls + p_sums[2],
             failed_calls = u.failed_calls + case when v_kind.ending in (1, 5, 10) then 0 else p_sums[2] end,
             input_tokens = u.input_tokens + p_sums[3],

@@ -7,7 +7,7 @@
 --
 -- Locks: the rows of usage_hour in the order of their keys; the caller has locked the account's
 -- balance row.
-create or replace function ledger_usage(p_account uuid, p_kinds call[], p_sums bigint[]) returns void
+create or replace function ledger_usage(p_account uuid, p_kinds call_kind[], p_sums bigint[]) returns void
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off

@@ -1,5 +1,6 @@
 /** English: the call log, tasks and their webhooks. */
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
+import { callFieldNames } from "../call-fields.ts";
 import { unitNames } from "../unit-names.ts";
 
 /** Advice for each documented error code. */
@@ -66,13 +67,12 @@ export const calls = {
   noMatch: "No calls match these filters",
   noMatchHint: "Choose a longer time range, or clear the filters.",
   searching: "No matches so far. Load more to search older calls.",
-  path: "Endpoint",
+  fields: callFieldNames("en"),
   tokens: "Tokens",
   tokensTitle: "Input tokens → output tokens",
   cachedOf: (count: string) => `${count} cached`,
   duration: "Duration",
   firstByte: "Time to first byte",
-  request: "Request ID",
   outcome: "Outcome",
   anyOutcome: "All outcomes",
   succeeded: "Succeeded",
@@ -108,16 +108,11 @@ export const calls = {
   sheetTitle: "Call",
   receipt: "Cost",
   timeline: "Timeline",
-  callId: "Call ID",
-  upstreamId: "Vendor's request ID",
-  streamed: "Streamed",
-  vendor: "Vendor",
   yes: "Yes",
   no: "No",
   input: "Input tokens",
   output: "Output tokens",
   estimated: "estimated: the vendor reported no usage",
-  dropped: "Ignored parameters",
   support: "Copy for support",
   attempts: "Failed attempts",
   attemptCost: (amount: string) => `vendor may charge ${amount}`,

@@ -1,6 +1,7 @@
 /** Chinese: the call log, tasks and their webhooks. */
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 import type { Texts } from "../en.ts";
+import { callFieldNames } from "../call-fields.ts";
 import { unitNames } from "../unit-names.ts";
 
 /** Advice for each documented error code. */
@@ -62,13 +63,12 @@ export const calls: Texts["calls"] = {
   noMatch: "没有符合筛选条件的调用",
   noMatchHint: "请选择更长的时间范围，或清除筛选。",
   searching: "暂未找到。可继续加载更早的调用。",
-  path: "接口",
+  fields: callFieldNames("zh"),
   tokens: "Token",
   tokensTitle: "输入 Token → 输出 Token",
   cachedOf: (count) => `缓存 ${count}`,
   duration: "耗时",
   firstByte: "首字节延迟",
-  request: "请求 ID",
   outcome: "调用结果",
   anyOutcome: "全部结果",
   succeeded: "成功",
@@ -104,16 +104,11 @@ export const calls: Texts["calls"] = {
   sheetTitle: "调用详情",
   receipt: "费用明细",
   timeline: "时间线",
-  callId: "调用 ID",
-  upstreamId: "供应商请求 ID",
-  streamed: "流式",
-  vendor: "供应商",
   yes: "是",
   no: "否",
   input: "输入 Token",
   output: "输出 Token",
   estimated: "估算值：供应商未返回用量",
-  dropped: "忽略的参数",
   support: "复制给客服",
   attempts: "失败的尝试",
   attemptCost: (amount: string) => `供应商可能收费 ${amount}`,

@@ -1,16 +1,53 @@
 -- The call log, its hourly sums, and its watchers.
 
--- Columns: the members of CallRow. key_id is text: not every caller has a key. dropped: parts that
--- the vendor's or the caller's style could not express. charged: whether the usage was charged;
--- otherwise the call was free. discount_bp: in hundredths of a percent. second_micros: microseconds
--- of video or audio. images, second_micros: null if there are none. attempts: the failed attempts,
--- as a list of vendor, model, credential, error_code, failure and duration_ms. The answered attempt
--- follows without an error, if there was a choice. Null if the list is empty. units: quantities of
--- rare units, by their names in uas.yaml; null if there are none.
+-- Columns that many calls have in common. ledger_apply gets them once for each kind of call in a
+-- batch, not once for each call.
+--
+-- key_id is text: not every caller has a key. dropped: parts that the vendor's or the caller's style
+-- could not express. charged: whether the usage was charged; otherwise the call was free.
+-- discount_bp: in hundredths of a percent. second_micros: microseconds of video or audio. images,
+-- second_micros: null if there are none. attempts: the failed attempts, as a list of vendor, model,
+-- credential, error_code, failure and duration_ms. The answered attempt follows without an error, if
+-- there was a choice. Null if the list is empty. units: quantities of rare units, by their names in
+-- uas.yaml; null if there are none.
+create type call_kind as (
+  key_id text,
+  model text,
+  vendor text,
+  path text,
+  stream boolean,
+  status integer,
+  error_code text,
+  ending smallint,
+  usage_source smallint,
+  price_version text,
+  dropped text,
+  discount_bp smallint,
+  charged boolean,
+  images integer,
+  second_micros bigint,
+  attempts jsonb,
+  units jsonb
+);
+
+-- Columns: first those that differ from call to call, then those of call_kind in their order, because
+-- ledger_apply writes the common columns as `(kind).*`.
 create table call (
   id uuid not null,
   account_id uuid not null,
   request_id text not null,
+  upstream_request_id text not null,
+  input_tokens integer not null,
+  cached_input_tokens integer not null,
+  cache_write_tokens integer not null,
+  output_tokens integer not null,
+  reasoning_tokens integer not null,
+  cost bigint not null,
+  held bigint not null,
+  start_time timestamptz not null,
+  duration_ms integer not null,
+  first_byte_ms integer not null,
+  vendor_cost bigint null,
   key_id text not null,
   model text not null,
   vendor text not null,
@@ -20,20 +57,8 @@ create table call (
   error_code text not null,
   ending smallint not null,
   usage_source smallint not null,
-  input_tokens integer not null,
-  cached_input_tokens integer not null,
-  cache_write_tokens integer not null,
-  output_tokens integer not null,
-  reasoning_tokens integer not null,
-  cost bigint not null,
-  held bigint not null,
   price_version text not null,
-  start_time timestamptz not null,
-  duration_ms integer not null,
-  first_byte_ms integer not null,
-  upstream_request_id text not null,
   dropped text null,
-  vendor_cost bigint null,
   discount_bp smallint null,
   charged boolean null,
   images integer null,
