@@ -55,7 +55,7 @@ export function maySeeAccount(caller: Caller | undefined, accountId: string): bo
  * Reads an account id, as far as possible without the database.
  *
  * @throws GatewayError NOT_FOUND for a malformed id and for another caller's account, as for an
- * unknown one, so that nobody can probe for accounts
+ * unknown one, so that callers cannot probe for accounts
  */
 export function parseAccountId(caller: Caller | undefined, accountId: string): string {
   if (!isUuid(accountId) || !maySeeAccount(caller, accountId)) throw noSuchAccount();

@@ -22,7 +22,7 @@ export function setV8Flags(): void {
   setFlagsFromString("--external-memory-accounted-in-global-limit");
   setFlagsFromString("--heap-growing-percent=75");
   setFlagsFromString("--no-concurrent-array-buffer-sweeping");
-  // Node.js 24 has V8 13, which prints an error for flags that it does not know.
+  // Node.js 24 has V8 13, which prints an error for unknown flags.
   if (Number.parseInt(process.versions.v8, 10) < 14) return;
   setFlagsFromString("--external-memory-max-growing-factor=3");
   setFlagsFromString("--no-scavenger-updates-allocation-limit");

@@ -28,7 +28,7 @@ export interface KeyCaller {
   /** The account's limits. The limits of the configuration by default. */
   readonly accountRates?: RateLimits | undefined;
   /**
-   * How long a call of the account waits for capacity within its limits. The value of the
+   * Maximum time a call of the account waits for capacity within its limits. The value of the
    * configuration by default.
    */
   readonly limitWaitMs?: number | undefined;
@@ -60,7 +60,7 @@ export type Caller =
       readonly kind: "operator";
       readonly session?: SessionRef;
       /**
-       * How an operator without a session connected, in words for the operator log. Unknown by
+       * The connection of an operator without a session, in words for the operator log. Unknown by
        * default.
        */
       readonly via?: string;
@@ -152,7 +152,7 @@ export function missingKey(): GatewayError {
 
 /**
  * The error for a key that is unknown, disabled, deleted or expired. It is always the same, so that
- * nobody can probe keys.
+ * callers cannot probe keys.
  */
 export function invalidKey(): GatewayError {
   return new GatewayError(ErrorCode.UNAUTHENTICATED, "Invalid API Key");

@@ -522,8 +522,8 @@ export const codeMs = 5 * minute;
 export const codeChecksMax = 5;
 /**
  * Maximum number of wrong codes per day from one browser or session for one number, independent of
- * the codes that are sent meanwhile. Other browsers have separate counts, so that nobody can lock
- * the owner out. The codes to a number are limited, too.
+ * the codes that are sent meanwhile. Other browsers have separate counts, so that strangers cannot
+ * lock the owner out. The codes to a number are limited, too.
  */
 export const codeGuessesMax = 15;
 /**

@@ -29,8 +29,8 @@ export interface MigrateOptions {
   readonly address: DatabaseAddress;
   readonly log: Log;
   /**
-   * How long to wait for another process that migrates. Default an hour, since rewriting a large
-   * table takes long.
+   * Maximum wait for another process that migrates. Default an hour, since rewriting a large table
+   * takes long.
    */
   readonly waitMs?: number;
 }
@@ -142,7 +142,7 @@ function refuseForeign(
       log.info(`a newer version migrated the database (${name}); this version can use it`);
     } else {
       throw new Error(
-        `The database was migrated by a newer version of this program (${name} is not known here), and this version cannot use it. Start that version, or restore a backup made before.`,
+        `The database was migrated by a newer version of this program (${name} is unknown to this version), and this version cannot use it. Start the newer version, or restore a backup made before.`,
       );
     }
   }

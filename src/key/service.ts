@@ -268,7 +268,7 @@ function takeAction(row: KeyRow, action: KeyAction): void {
   row.state = next;
 }
 
-/** Refuses another account's key as not found, so that nobody can probe for keys. */
+/** Refuses another account's key as not found, so that callers cannot probe for keys. */
 function requireOwn(caller: Caller | undefined, row: KeyRow | null): KeyRow {
   if (row === null || !maySeeAccount(caller, row.accountId)) throw noSuchKey();
   return row;

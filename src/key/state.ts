@@ -36,8 +36,8 @@ export const keyTransitions: Readonly<
 };
 
 /**
- * The error for a key that does not exist or belongs to another account, so that nobody can probe
- * for keys.
+ * The error for a key that does not exist or belongs to another account, so that callers cannot
+ * probe for keys.
  */
 export function noSuchKey(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such key: check key_id");

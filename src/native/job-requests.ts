@@ -54,8 +54,8 @@ async function passLive(
 ): Promise<void> {
   const { mount, route } = exchange;
   const { pending, task } = route;
-  // A client requests a result because it knows of the end, which may be more recent than the
-  // stored report.
+  // A client requests a result because it was notified of the end, which may be more recent than
+  // the stored report.
   const isOver =
     pending === undefined ||
     (await mapTrackerFailure(context.jobTracker.refreshNow(mount, job, task))).isOver;

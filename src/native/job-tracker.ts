@@ -57,8 +57,8 @@ export interface JobTracker {
    */
   refresh(mount: NativeMount, job: NativeJob, task: NativeTask): Promise<JobReport>;
   /**
-   * As `refresh`, but never from the stored report of a running job: the caller may know of its end
-   * already.
+   * As `refresh`, but never from the stored report of a running job: the caller may already have
+   * been notified of its end.
    */
   refreshNow(mount: NativeMount, job: NativeJob, task: NativeTask): Promise<JobReport>;
   /** Stores a vendor's reply to another request, such as a cancel. */

@@ -1,7 +1,7 @@
 /**
  * Recognises browsers with which a user has signed in before (R-KEY-5). Failures of strangers do
- * not count against them, so nobody can lock an owner out. Stateless: the browser stores a list of
- * sealed marks in a cookie that no script can read.
+ * not count against them, so strangers cannot lock an owner out. Stateless: the browser stores a
+ * list of sealed marks in a cookie that no script can read.
  *
  * A mark is valid for the password and the authenticator with which it was made. Each mark has a
  * separate count of guesses: marks collected with a stolen password would otherwise multiply the

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 
-/** How long browsers cache a preflight: the maximum that Chrome accepts. */
+/** Time for which browsers cache a preflight: the maximum that Chrome accepts. */
 const maxAgeSeconds = 7_200;
 
 /** The console's pages have cookies: no other page calls below this path. */

@@ -28,8 +28,8 @@ import {
 } from "../bodies/malformed-request.ts";
 
 /**
- * How long an idle connection is kept for further requests. Longer than load balancers and SDKs
- * keep it, so that they close it first and never send a request to a closing connection.
+ * Time for which an idle connection is kept for further requests. Longer than load balancers and
+ * SDKs keep it, so that they close it first and never send a request to a closing connection.
  */
 const keepAliveMs = 72_000;
 

@@ -333,8 +333,8 @@ const lookMs = 5_000;
 const silentLooks = 4;
 
 /**
- * How long a client may read no data before it is disconnected. Until then it uses memory; a stream
- * also uses a hold and a vendor connection.
+ * Maximum time a client may read no data before it is disconnected. Until then it uses memory; a
+ * stream also uses a hold and a vendor connection.
  */
 export const stallMs = 120_000;
 

@@ -120,7 +120,7 @@ export class SubmitSteps {
       case "blind":
         return this.#wait(work, vendor);
       case undefined:
-        // Another process may know this vendor.
+        // The vendor may be configured in another process.
         await this.#work.release(work, this.#work.pause(task.failure_count), {
           failure_count: task.failure_count + 1,
         });
@@ -372,8 +372,8 @@ function temporaryRefusal(message: string): TaskRefused {
 }
 
 /**
- * The next route of the task's model among those whose vendor this process knows and that have not
- * refused the task. Undefined if there is none.
+ * The next route of the task's model, among vendors that are configured in this process and have
+ * not refused the task. Undefined if there is none.
  */
 function nextRoute(
   { options, vendorOf }: TaskWork,

@@ -304,7 +304,7 @@ export type TaskVendorRef = Pick<
 
 /**
  * The vendor that runs a task: its task interface, or for a TEXT task its text generation.
- * Undefined if this process does not know the vendor.
+ * Undefined if it is not configured in this process.
  */
 export function vendorFor(
   options: Pick<WorkerOptions, "vendors" | "natives" | "models" | "text">,

@@ -71,8 +71,7 @@ export class LateChargeSteps {
   }
 
   /**
-   * @returns undefined if this process does not know the vendor
-   *
+   * @returns undefined if the vendor is not configured in this process
    * @throws HttpFailure; VendorReplyError
    */
   async #askVendor(

@@ -88,8 +88,8 @@ export class RunningSteps {
   /**
    * The vendor's report of a task; undefined if it has no poll.
    *
-   * @throws HttpFailure; VendorReplyError; Error if this process does not know the vendor: another
-   * one may, while processes are reconfigured one by one
+   * @throws HttpFailure; VendorReplyError; Error if the vendor is not configured in this process.
+   * It may be in another one, while processes are reconfigured one by one
    */
   async #poll({ task, signal }: Work): Promise<TaskUpdate | undefined> {
     const vendor = this.#work.vendorOf(task);

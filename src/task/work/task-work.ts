@@ -221,8 +221,8 @@ export class TaskWork {
 
   /**
    * Queues a task again whose vendor this process did not call, after a claim that got no answer,
-   * or after another process reclaimed the task. That process cannot know it: it would fail the
-   * task if its vendor cannot be polled.
+   * or after another process reclaimed the task. The other process has no record of that, and would
+   * fail the task if its vendor cannot be polled.
    */
   async requeueUnsent(work: Step): Promise<void> {
     if (await this.#untilBack(work, () => requeueUnsent(this.options.pool, work.task)))

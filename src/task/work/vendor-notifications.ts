@@ -71,7 +71,7 @@ export async function confirmVendorTaskId(
 /** Options of {@link createCallbacks}. */
 interface CallbacksOptions {
   readonly pool: Pick<Pool, "query">;
-  /** The task interface of a vendor; undefined if this process does not know it. */
+  /** The task interface of a vendor; undefined if it is not configured in this process. */
   readonly tasksOf: (vendor: string) => VendorTasks | undefined;
   /**
    * Called after a notification: a task may be due. Does nothing by default; workers find it with

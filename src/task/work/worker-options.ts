@@ -44,7 +44,8 @@ export interface WorkerOptions extends TransitionOptions {
   /** Runs TEXT tasks. By default none; other processes may run them until their deadline. */
   readonly text?: WorkerText;
   /**
-   * By model key. Tasks of other models are left to processes that know them, until their deadline.
+   * By model key. Tasks of other models are left to processes that are configured for them, until
+   * their deadline.
    */
   readonly models: ReadonlyMap<string, ModelConfig>;
   readonly results: ResultStore;
