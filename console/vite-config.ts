@@ -21,7 +21,7 @@ export default defineConfig({
     // than 2 KB, and a page requested sixty.
     rolldownOptions: {
       output: {
-        // Shared ones would be named after all their users.
+        // Shared chunks would be named after all their users.
         chunkFileNames: ({ name }) => `assets/${name.split("~")[0] ?? name}-[hash].js`,
         codeSplitting: {
           groups: [

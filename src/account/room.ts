@@ -23,7 +23,7 @@ interface SignInRules {
   readonly countries: readonly string[];
   /** Whether the first sign-in with a number creates an account. */
   readonly hasSignUp: boolean;
-  /** Whether keys are kept so that they can be shown again. */
+  /** Whether keys are stored so that they can be shown again. */
   readonly canRevealKeys: boolean;
 }
 

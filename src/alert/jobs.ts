@@ -30,7 +30,7 @@ export interface AlertJobs extends PeriodicJobs {
   handOver(): Promise<number>;
   /** Sends due e-mails. Returns the number of attempts. */
   sendEmails(): Promise<number>;
-  /** Deletes alerts that are older than they are kept, now. */
+  /** Deletes expired alerts now. */
   expire(): Promise<void>;
 }
 

@@ -48,7 +48,8 @@ export async function buildPages(signal?: AbortSignal): Promise<string> {
   await mkdir(parent, { recursive: true });
   if ((await readdir(parent)).includes(name)) return folder;
   if (!existsSync(vite)) throw new NoBuilder("the builder of the console's pages is not installed");
-  // Not a temporary folder, which its owner alone can read: the gateway may run as another user than the builder.
+  // Not a temporary folder, which only its owner can read: the gateway may run as another user than
+  // the builder.
   const draft = join(parent, `.draft-${randomUUID()}`);
   await mkdir(draft);
   try {

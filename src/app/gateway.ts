@@ -70,7 +70,7 @@ export interface CloseOptions {
   /** Time for which everything is still served, while `/readyz` returns 503. Default 0. */
   readonly delayMs?: number;
   /**
-   * Whether another process serves at the same address: then `/readyz` keeps its answer. Default
+   * Whether another process serves the same address: then `/readyz` keeps its answer. Default
    * false.
    */
   readonly isReplaced?: boolean;

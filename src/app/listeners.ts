@@ -71,7 +71,7 @@ export class Listeners implements Edges {
     return this.#stopping.signal;
   }
 
-  /** Whether the end was announced, and no other process serves at the same address. */
+  /** Whether the end was announced, and no other process serves the same address. */
   get isStopping(): boolean {
     return this.#announced === "stop";
   }

@@ -11,7 +11,7 @@ interface OperatorPageOptions {
   readonly readMetrics?: (() => Promise<string>) | undefined;
 }
 
-/** Creates the pages. They answer `undefined` for any other path. */
+/** Creates the pages. They return undefined for any other path. */
 export function createOperatorPages({
   metrics: { registry },
   whyNotReady,

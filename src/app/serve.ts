@@ -69,7 +69,7 @@ async function serveUntil(
   const { drainDelayMs: delayMs } = options.settings;
   const stopping = new AbortController();
   const pages = openPages(log, stopping.signal);
-  // Not at the top: a supervisor serves no calls, so it does without this part of the program.
+  // Not at the top: a supervisor serves no calls, so it does not load this part of the program.
   const { openGateway } = await import("./gateway.ts");
   const gateway = await openGateway({
     settings: options.settings,
@@ -92,8 +92,8 @@ async function serveUntil(
 const otherConnections = 20;
 
 /**
- * Most connections that one worker opens, rounded up. While workers are replaced there is one more
- * of them.
+ * Maximum number of connections of one worker, rounded up. While workers are replaced there is one
+ * more of them.
  */
 const workerConnections = 45;
 

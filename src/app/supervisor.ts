@@ -103,7 +103,7 @@ export class Supervisor {
     cluster.setupPrimary({
       exec: fileURLToPath(new URL("../../bin/uas-worker.js", import.meta.url)),
       args: [],
-      // Structured clone: the configuration holds maps and bigints.
+      // Structured clone: the configuration contains maps and bigints.
       serialization: "advanced",
       // Worker output passes through this process, since concurrent writers could interleave lines.
       stdio: ["ignore", "pipe", "inherit", "ipc"],
@@ -122,9 +122,9 @@ export class Supervisor {
   }
 
   /**
-   * Replaces all workers by ones with the configuration as it is now, one after the other: each new
-   * one serves before the old one stops. If the configuration is faulty or a new worker fails, the
-   * old ones stay. Never rejects.
+   * Replaces all workers one by one, with the current configuration: each new one serves before the
+   * old one stops. If the configuration is faulty or a new worker fails, the old ones stay. Never
+   * rejects.
    */
   restart(readConfig: () => Promise<Config>): Promise<void> {
     this.#restarting = this.#restarting.then(() => this.#restartAll(readConfig));

@@ -53,9 +53,7 @@ export function openVendors({ config, settings, ...options }: OpenVendorsOptions
   };
 }
 
-/**
- * Of the calls in flight that a vendor may have, each of several workers has its share, rounded up.
- */
+/** Each of several workers has its share of a vendor's maximum of calls in flight, rounded up. */
 function shareOf({ config, clients }: OpenVendor, { workers }: Settings): OpenVendor {
   const { maxInFlight } = config;
   return {

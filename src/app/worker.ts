@@ -1,4 +1,4 @@
-/** The life of one of several workers: it serves until its supervisor stops it or is gone. */
+/** The lifecycle of one of several workers: it serves until its supervisor stops it or exits. */
 import cluster, { type Worker } from "node:cluster";
 import { failureMessage } from "../core/error-words.ts";
 import type { MetricSnapshot } from "../observe/metrics.ts";
@@ -38,7 +38,7 @@ async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink)
       readMetrics: () => supervisor.readAllMetrics(),
     });
     try {
-      // A supervisor that is gone opens no port for its workers.
+      // A supervisor that has exited opens no port for its workers.
       const urls = await Promise.race([gateway.listen(), supervisor.stopped.then(() => undefined)]);
       if (urls !== undefined) supervisor.serve(gateway, urls);
       const { isReplaced, isOrphaned } = await supervisor.stopped;

@@ -32,7 +32,7 @@ export function useMemory({ buffer }: Uint8Array): void {
   if (count !== undefined) users.set(buffer, count + 1);
 }
 
-/** Counts one less; frees the memory with the last one. */
+/** Counts one user less; frees the memory with the last one. */
 export function leaveMemory({ buffer }: Uint8Array): void {
   const count = users.get(buffer);
   if (count === undefined) return;

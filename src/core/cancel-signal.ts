@@ -18,7 +18,7 @@ const noListeners: readonly (() => void)[] = [];
 
 /**
  * The cancellation of one call. An `AbortController` would do the same, but its event target costs
- * 3 µs a call with one listener; an array costs next to nothing.
+ * 3 µs a call with one listener; an array costs almost nothing.
  */
 export class CancelSource implements CancelSignal {
   aborted = false;

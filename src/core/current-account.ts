@@ -11,8 +11,8 @@ const contexts = new AsyncLocalStorage<string>();
 type Enter = <Result>(work: () => Result) => Result;
 
 /**
- * The contexts of callers. Each new one copies a map, which costs a call 2 µs; the facts of a key
- * are one object while they are cached, so nearly all of its calls share one.
+ * The contexts of callers. Each new one copies a map, which costs a call 2 µs. The caller of a
+ * cached key is one object, so nearly all of its calls share one context.
  */
 const known = new WeakMap<Caller, Enter>();
 

@@ -9,7 +9,7 @@ const severalHosts =
 /** Scheme, user and password, then the hosts. */
 const authority = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^@/?#]*)/i;
 
-/** Why this is not the address of one server; `undefined` if it is. */
+/** The reason why this is not the address of one server; undefined if it is. */
 export function databaseAddressProblem(text: string): string | undefined {
   const hosts = authority.exec(text)?.[1];
   if (hosts === undefined) return form;

@@ -18,11 +18,11 @@ export function isDatabaseLost(error: unknown): boolean {
     return error.cause !== undefined && isDatabaseLost(error.cause);
   if (!(error instanceof Error)) return false;
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
-  // Errors that PostgreSQL reports have a severity. Without this check, EPIPE would pass for an
-  // SQLSTATE by its form.
+  // Errors that PostgreSQL reports have a severity. Without this check, the form of EPIPE would
+  // match an SQLSTATE.
   if ("severity" in error) {
-    // Whatever ends or refuses a connection is fatal: a database that allows none (55000), a
-    // changed password. No caller is at fault for that.
+    // Every error that ends or refuses a connection is fatal: a database that allows none (55000),
+    // a changed password. No caller is at fault for that.
     return isFatal(error.severity) || lostStates.test(code ?? "");
   }
   // Network errors have a code, and so do Node's errors (ERR_…); errors of the driver have none.

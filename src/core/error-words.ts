@@ -12,7 +12,7 @@ export function errorWord(code: ErrorCode): string {
 const byWord: ReadonlyMap<string, ErrorCode> = new Map(
   Object.entries(errorMeanings)
     .map(([code, { word }]) => [word, Number(code) as ErrorCode] as const)
-    // The first of two codes with one word is the one that every status but 401 has.
+    // If two codes have the same word, the first one applies to every status but 401.
     .toReversed(),
 );
 

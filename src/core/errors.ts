@@ -327,8 +327,8 @@ const plainCodes: ReadonlyMap<Code, SentErrorCode> = new Map([
 ]);
 
 /**
- * Reads the error that an RPC carried: the same object within this process, otherwise rebuilt from
- * its ErrorDetail.
+ * Reads the error of an RPC: the same object within this process, otherwise rebuilt from its
+ * ErrorDetail.
  */
 export function fromRpcError(error: ConnectError): GatewayError {
   if (error.cause instanceof GatewayError) return error.cause;

@@ -57,8 +57,8 @@ export const [jsonPartsMax, jsonNumbersMax] = [300_000, 2_000_000];
 /** Maximum length of a request id, in characters. */
 export const requestIdCharsMax = 256;
 /**
- * Maximum reply that is not streamed. It is read whole before its head is sent, so a cut reply can
- * become an error.
+ * Maximum reply that is not streamed. It is read completely before its head is sent, so an
+ * incomplete reply can become an error.
  */
 export const replyBytesMax = 64 * mib;
 /** Maximum length of a vendor's error reply that is read. */
@@ -368,8 +368,8 @@ export const webhookAccountMax = 50;
 export const webhookNodeMax = 500;
 /**
  * The share of {@link webhookNodeMax} for endpoints that failed or are slow; and the share for
- * those together with endpoints of unknown health. The rest is for endpoints that answer, however
- * many others hang.
+ * these together with endpoints of unknown health. The rest is for endpoints that answer, so that
+ * hanging endpoints cannot block them.
  */
 export const webhookSuspectShare = 0.5;
 export const webhookUnprovenShare = 0.85;
@@ -420,7 +420,7 @@ export const resultIdleMs = minute;
 export const resultFetchMs = 15 * minute;
 /** Timeout of an upload to the storage. */
 export const resultUploadMs = 30 * minute;
-/** Maximum number of redirects of a result: the storage of a vendor is often one away. */
+/** Maximum number of redirects of a result: the storage of a vendor is often one redirect away. */
 export const resultRedirectsMax = 3;
 /**
  * Maximum number of result files that a process sends at once. Further readers get 503. Each uses a
@@ -453,7 +453,7 @@ export const nativeKeptBytesMax = mib;
  * the object.
  */
 export const nativeObjectTtlMs = 60 * day;
-/** The longest life of a prompt cache at a vendor: its token-hours then fit into 32 bits. */
+/** The longest lifetime of a prompt cache at a vendor: its token-hours then fit into 32 bits. */
 export const cacheLifeMsMax = 30 * day;
 /**
  * Tolerance for a vendor's clock, which may let a prompt cache expire later than requested. The
@@ -582,8 +582,8 @@ export const smsAnswerMs = 10 * second;
 export const toolCallsDefault = 10;
 
 /**
- * The longest input of Gemini, the longest of the models that vendors offer widely, in tokens.
- * Routes of longer ones, and shorter ones, are configured with their `max_context`.
+ * The longest input of Gemini, the longest among widely offered models, in tokens. Routes with a
+ * longer or shorter maximum are configured with their `max_context`.
  */
 export const longestInputTokens = 1_048_576;
 /**

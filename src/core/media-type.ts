@@ -55,7 +55,7 @@ const beginnings: readonly (readonly [string, string])[] = [
   ["JVBER", "application/pdf"],
 ];
 
-/** The type of an image or document by its first bytes; empty for one that is not known. */
+/** The type of an image or document by its first bytes; empty if it is unknown. */
 export function typeOfBase64(base64: string): string {
   return beginnings.find(([start]) => base64.startsWith(start))?.[1] ?? "";
 }

@@ -1,6 +1,5 @@
 /**
- * Background jobs of a process: each runs again and again, never twice at once, until all are
- * stopped.
+ * Background jobs of a process: each runs repeatedly, never twice at once, until all are stopped.
  */
 import { singleFlight } from "./async.ts";
 
@@ -12,7 +11,7 @@ interface PeriodicJob {
   readonly everyMs: number;
   /** Delay before the first run. Default 0: at once, in the background. */
   readonly firstMs?: number;
-  /** Called with each failure; the next run follows in its time. */
+  /** Called with each failure; the next run follows at its regular time. */
   readonly onError: (error: unknown) => void;
 }
 

@@ -74,7 +74,7 @@ function nameOfFields(method: DescMethod): NameOf {
   return isPlatform ? ({ jsonName }) => jsonName : ({ name }) => name;
 }
 
-/** @param above the messages around this one: one that contains itself is not followed */
+/** @param above the messages around this one: a message that contains itself is not followed */
 function membersCheck(
   message: DescMessage,
   context: CheckContext,
@@ -140,7 +140,7 @@ function nestedCheck(
     const value = valueOf(message, field);
     if (field.fieldKind === "list") for (const each of value as Fields[]) nested(each);
     else if (maskField !== undefined) {
-      // A member that is named and not there is cleared: it has to fit the rules, too.
+      // A member that is named but absent is cleared: the default must satisfy the rules, too.
       const named = valueOf(message, maskField) as FieldMask | undefined;
       nested((value ?? {}) as Fields, new Set(named?.paths));
     } else if (value !== undefined) nested(value as Fields);

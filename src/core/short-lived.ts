@@ -43,7 +43,7 @@ export class ShortLivedSet<T extends Placed> {
     return true;
   }
 
-  /** The objects that are there now. */
+  /** The current objects. */
   list(): readonly T[] {
     return this.#places.slice(0, this.#size) as T[];
   }

@@ -2,7 +2,7 @@
 import { closest, distance } from "fastest-levenshtein";
 
 /**
- * Longer words, in characters, are no mistyped names: comparing one of megabytes would stop the
+ * Longer words, in characters, are not mistyped names: comparing one of megabytes would block the
  * event loop.
  */
 const wordMax = 100;

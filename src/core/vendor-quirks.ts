@@ -2,7 +2,7 @@
  * Quirks: differences between vendors in what they accept. Requests are written according to them.
  */
 
-/** The quirks of a vendor. Absent ones are as the vendor's style documents it. */
+/** The quirks of a vendor. Absent quirks are as the vendor's style documents. */
 export interface VendorQuirks {
   /**
    * System text behind the first message of another role: kept `in_place`, sent `as_user` text, or

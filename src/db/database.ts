@@ -27,7 +27,7 @@ import { type Log, type OpenOptions, waitMsDefault, connect } from "./first-conn
 
 /** An open database. */
 export interface Database {
-  /** For everything but the hot path. Fork the entity manager for each piece of work. */
+  /** For everything but frequent statements. Fork the entity manager for each unit of work. */
   readonly orm: MikroORM;
   /** For prepared SQL of keys, accounts and the call log. The ledger has separate connections. */
   readonly pool: Pool;
@@ -64,7 +64,8 @@ export function ormOptions(address: DatabaseAddress): Options {
   return {
     clientUrl: server.url,
     entities: [...entities],
-    // Functions, triggers, views and the table of migrations are written by hand: no drift.
+    // Functions, triggers, views and the table of migrations are written by hand, so there is no
+    // schema drift.
     schemaGenerator: {
       ignoreRoutines: true,
       ignoreTriggers: true,

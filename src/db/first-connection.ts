@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, DatabaseError } from "pg";
 import type { DatabaseServer } from "./pool/server.ts";
 
-/** Gets one line for the operator. */
+/** Receives lines for the operator. */
 export interface Log {
   info(line: string): void;
   warn(line: string): void;

@@ -51,7 +51,7 @@ const createTable = `create table if not exists migration (
   executed_at timestamptz not null default now())`;
 
 /**
- * Applies the migrations that are missing, each in one transaction with its record.
+ * Applies the missing migrations, each in one transaction with its record.
  *
  * @param migrations all of this program, oldest first
  * @throws if this program cannot use the schema, if another process migrates it for too long, or if

@@ -36,7 +36,7 @@ export interface PartitionBounds {
   readonly to: string;
 }
 
-/** The lock that keeps two nodes from making the same partition: any fixed number. */
+/** The lock that prevents two nodes from creating the same partition: any fixed number. */
 const partitionLock = 0x7561_7061;
 
 /**
@@ -92,8 +92,8 @@ export function partitionName(table: string, month: Date): string {
 }
 
 /**
- * The statements that make one month's partition and move the month's rows out of the default one.
- * To be run in one transaction.
+ * The statements that create one month's partition and move the month's rows out of the default
+ * one. Run them in one transaction.
  */
 export function createPartitionSql({ table, column }: PartitionedTable, month: Date): string {
   const { from, to } = partitionBounds(month);
@@ -175,7 +175,7 @@ async function exists(client: Pool | PoolClient, table: string, name: string): P
   return rows[0]?.found ?? false;
 }
 
-/** The first moment of the month `months` after the one that `date` lies in. */
+/** The first moment of the month `months` after the month of `date`. */
 export function addMonths(date: Date, months: number): Date {
   return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months));
 }

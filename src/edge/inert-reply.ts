@@ -82,7 +82,7 @@ function lowerCased(headers: OutgoingHttpHeaders | OutgoingHttpHeader[]): Outgoi
   return copy;
 }
 
-/** Whether a reply without a type may have a body, which browsers would then guess the type of. */
+/** Whether a reply without a type may have a body, whose type browsers would guess. */
 function hasContent(status: number, length: OutgoingHttpHeader | undefined): boolean {
   return status >= 200 && status !== 204 && status !== 304 && String(length) !== "0";
 }
@@ -100,7 +100,7 @@ type ContentForm = "plain" | "file" | "active";
 const oneType = /^([\w!#$&^.+-]+\/[\w!#$&^.+-]+)\s*(?:;(?:[^,"]|"[^"]*")*)?$/;
 
 /**
- * Documents that can contain scripts, scripts, and style sheets, which pages of one origin load
+ * Documents that can contain scripts, scripts, and style sheets. Pages of one origin can load them
  * from each other.
  */
 const activeType =

@@ -30,7 +30,7 @@ type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly strin
 
 /**
  * All addresses of a host, in canonical spelling. A single non-public address blocks the whole
- * name: a mixture is an attempt to slip through.
+ * name: a mixture is an attempt to bypass the check.
  *
  * @throws GuardFailure
  */

@@ -176,7 +176,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
   }
 
   expire(failure: HttpFailure): void {
-    // Without a connection it is watched until the limit of that.
+    // Without a connection it is watched until the connection's time limit.
     if (this.#controller !== undefined) this.#abort(this.#controller, failure);
   }
 
@@ -280,7 +280,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
     if (this.#waitingBytes >= this.#waitingBytesMax) this.#pause();
     // A reader of the whole body waits for its end.
     else if (this.#isWhole) return;
-    // Wake the reader only after the parser has handled everything in this socket read.
+    // Wakes the reader only after the parser has handled everything in this socket read.
     this.#tell(true);
   }
 
@@ -347,7 +347,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
   #abort(controller: Dispatcher.DispatchController, failure: HttpFailure): void {
     controller.abort(failure);
     if (this.#decoder === undefined) return;
-    // All may have been received, and not be decoded yet.
+    // All bytes may have been received, but not decoded yet.
     this.#decoder.destroy();
     this.#onError(failure);
   }

@@ -12,8 +12,8 @@ export type FailureKind = "connect" | "connect_timeout" | "timeout" | "reset" | 
 export class HttpFailure extends Error {
   readonly kind: FailureKind;
   /**
-   * Whether the whole request had been written to the connection: then the vendor may have worked
-   * for it.
+   * Whether the whole request had been written to the connection: then the vendor may have
+   * processed it.
    */
   isSent = false;
 

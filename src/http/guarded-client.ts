@@ -33,7 +33,7 @@ export interface GuardedRequest {
   /** Maximum length of the body. Default 16 KiB. */
   readonly bodyBytesMax?: number;
   /**
-   * For a body that is too long, too slow or broken off: `cut` ends the reply there, `fail` reports
+   * For a body that is too long, too slow or incomplete: `cut` ends the reply there, `fail` reports
    * a failure. Default `fail`.
    */
   readonly whenCut?: "cut" | "fail";
@@ -237,7 +237,7 @@ class CheckedConnection {
       ALPNProtocols: ["http/1.1"],
     });
     this.#socket = socket;
-    // Errors of an open connection are undici's to handle.
+    // undici handles errors of an open connection.
     socket.on("error", (error) => {
       if (this.step !== "reset") done(error, null);
     });
@@ -259,7 +259,7 @@ class CheckedConnection {
     });
   };
 
-  /** Ends the connection, also one that is not open yet. */
+  /** Ends the connection, even if it is not open yet. */
   close(): void {
     this.#socket?.destroy();
   }

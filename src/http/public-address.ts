@@ -1,5 +1,5 @@
 /**
- * Decides which IP addresses are public. Requests to customer-named addresses go only there: all
+ * Decides which IP addresses are public. Requests to customer-named addresses use only these: all
  * others are internal (loopback, private networks, cloud metadata) or lead to internal ones by
  * translation (NAT64, 6to4).
  */

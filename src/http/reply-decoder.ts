@@ -87,7 +87,7 @@ export class ReplyDecoder {
 
   /** All bytes were received. */
   end(): void {
-    // Some replies have no body, and the header nevertheless.
+    // Some replies have no body, but have the header.
     if (this.#encodedBytes === 0) this.#user.onDecodedEnd();
     else this.#stream.end();
   }

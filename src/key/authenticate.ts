@@ -175,8 +175,8 @@ class KeyChecker {
   }
 
   /**
-   * Drops all refused keys, which are few and cheap to query again; an unknown key may be one that
-   * was just created.
+   * Drops all refused keys, which are few and cheap to query again; an unknown key may have just
+   * been created.
    */
   #startGeneration(): void {
     this.#generation += 1;

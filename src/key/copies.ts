@@ -58,7 +58,7 @@ const sql = {
 export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
   const { pool, isOn, isKeySure, warn } = options;
   const dataKeys = createDataKeys(options);
-  /** Whether this master key is the one that the gateway's copies are kept with. */
+  /** Whether the gateway encrypts its copies with this master key. */
   const isGateways = async (): Promise<boolean> => {
     if (!isKeySure && !(await dataKeys.exists(gatewayId))) return false;
     return (await dataKeys.sealingOf(gatewayId)) !== undefined;

@@ -1,6 +1,6 @@
 /**
- * The data keys of accounts, which copies of API keys are encrypted with. Each is encrypted with
- * the master key, so a new master key changes one row per account.
+ * The data keys of accounts, which encrypt copies of API keys. Each is encrypted with the master
+ * key, so a new master key changes one row per account.
  */
 import { randomBytes } from "node:crypto";
 import type { Pool } from "pg";

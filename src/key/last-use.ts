@@ -8,7 +8,9 @@ import type { Pool } from "pg";
 /** Interval of the batches. */
 const useWriteMs = 60_000;
 
-/** Most keys in one batch; uses of further keys are not recorded until it is written. */
+/**
+ * Maximum number of keys in one batch; uses of further keys are not recorded until it is written.
+ */
 const keysMax = 50_000;
 
 /** Ordered by id, so that two processes cannot deadlock. Times never decrease. */

@@ -25,7 +25,7 @@ interface Generation<T> {
 
 /**
  * A fixed-size cache of key results in two generations. New and used entries are in the young
- * generation; when it reaches half of the cache's size it becomes the old one, and the previous old
+ * generation. When it reaches half of the cache's size it becomes the old one, and the previous old
  * one is dropped. So a hit is one look-up without writes (an LRU list would write at every hit),
  * and entries in use survive.
  */

@@ -20,7 +20,9 @@ export interface QueuedRequest extends LimitedRequest {
   readonly signal: CancelSignal;
 }
 
-/** The most calls of an account that wait in a process; further ones are refused at once. */
+/**
+ * Maximum number of an account's calls that wait in a process; further ones are refused at once.
+ */
 export const waitingMax = 100;
 
 /** Interval of attempts for a call whose capacity depends on running calls. */
@@ -44,7 +46,7 @@ interface Queue {
   fullUntilMs: number;
   /** The last refusal by the account's limit: while calls wait, all keys queue. */
   refusal: LimitRefusal | undefined;
-  /** Until when other limits of a key's calls have no room. */
+  /** Time until which other limits of a key's calls have no capacity. */
   readonly fullKeys: Map<string, number>;
   isTrying: boolean;
   timer: NodeJS.Timeout | undefined;
@@ -186,7 +188,7 @@ export class AdmissionQueues {
         const line = queue.keys.get(waiter.keyId);
         queue.keys.delete(waiter.keyId);
         if (line !== undefined) queue.keys.set(waiter.keyId, line);
-        // It has gone while it was tried.
+        // The caller stopped waiting during the attempt.
         if (waiter.isDone) this.#limiter.end(verdict, 0);
         else waiter.settle(verdict);
         return;
@@ -200,7 +202,7 @@ export class AdmissionQueues {
     }
   }
 
-  /** Tries again when the first limit may have room. */
+  /** Tries again when the first limit may have capacity. */
   #arm(accountId: string, queue: Queue): void {
     clearTimeout(queue.timer);
     if (queue.size === 0 || queue.isTrying) return;

@@ -101,7 +101,7 @@ export class Limiter {
     string,
     { readonly refusal: LimitRefusal; readonly untilMs: number }
   >();
-  /** The last known use of each subject, and when it was known. */
+  /** The last known usage of each subject, and the time of that knowledge. */
   readonly #known = new Map<string, { readonly used: LimitUse; readonly atMs: number }>();
   #sending: Promise<void> | undefined;
   #isScheduled = false;

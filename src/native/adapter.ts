@@ -105,7 +105,7 @@ class NativeRequest extends ReadRequest<Buffer> {
   readonly #features: BilledFeatures | undefined;
   /** Names of objects that the reply has created. */
   readonly #made = new Set<string>();
-  /** The name of the credential that was used; empty: the vendor's only one. */
+  /** The name of the used credential; empty for the vendor's only one. */
   #credential = "";
   /** The meter of a streamed reply. */
   #streamed: NativeMeter | undefined;
@@ -327,8 +327,9 @@ function textBytesOf(bytes: Buffer, alone: NativeMeter | undefined): number {
 }
 
 /**
- * Routes to the one credential to which objects at the vendor belong. @param credential empty: the
- * first
+ * Routes to the one credential to which objects at the vendor belong.
+ *
+ * @param credential empty for the first
  */
 export function boundTo(
   mount: NativeExchange["mount"],
@@ -339,7 +340,7 @@ export function boundTo(
   return routes.map((route) => ({ ...route, credential: name }));
 }
 
-/** The name of a client's credential; empty: the vendor's only one. */
+/** The name of a client's credential; empty for the vendor's only one. */
 export function credentialOf({ byCredential }: NativeExchange["mount"], vendor: Vendor): string {
   for (const each of byCredential.values()) if (each.vendor === vendor) return each.credential;
   return "";

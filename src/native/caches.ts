@@ -1,8 +1,8 @@
 /**
- * Prompt caches at vendors, which bill their storage by the hour. A request that creates one is
- * charged for its tokens and for the storage until it expires; one that prolongs it, for the
- * storage that this adds. Whatever is deleted or shortened was paid for: nothing is refunded, and
- * nothing is charged twice. A cache exists for its account only while its storage is paid.
+ * Prompt caches at vendors, which bill their storage by the hour. A request that creates a cache is
+ * charged for its tokens and for the storage until it expires; one that prolongs it, for the added
+ * storage. Deleted or shortened storage was paid for: nothing is refunded, and nothing is charged
+ * twice. A cache exists for its account only while its storage is paid.
  */
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { Pool } from "pg";
@@ -103,7 +103,7 @@ export async function listCaches(
 /** A cache that exists. */
 interface StoredCache {
   readonly name: string;
-  /** The name of the credential that made it; empty: the vendor's only or first one. */
+  /** The name of the credential that created it; empty for the vendor's only or first one. */
   readonly credential: string;
   /** The key of its model. */
   readonly model: string;

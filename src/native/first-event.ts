@@ -71,7 +71,8 @@ async function firstEvent(body: VendorBody): Promise<FirstEvent> {
 }
 
 /**
- * Limits the wait. A plain timer: an aborted one creates an error with its stack for each stream.
+ * Limits the wait. A plain timer: an aborted signal creates an error with its stack for each
+ * stream.
  */
 class WaitLimit {
   readonly comes: Promise<undefined>;

@@ -1,6 +1,6 @@
 /**
- * Tracks native jobs at their vendors. The last report is kept, and refreshed when it is older than
- * a moment, by one request for all concurrent readers. The report of an ended job is final.
+ * Tracks native jobs at their vendors. The last report is stored, and refreshed after a moment, by
+ * one request for all concurrent readers. The report of an ended job is final.
  */
 import type { Pool } from "pg";
 import { nativeKeptBytesMax, nativeRefreshMs, replyBytesMax } from "../core/limits.ts";

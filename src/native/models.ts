@@ -21,7 +21,8 @@ export interface NativeModel {
   readonly model: ModelConfig;
   readonly route: RouteConfig;
   /**
-   * The version of the model that the client named, as it was sent. Undefined: the configured one.
+   * The version of the model that the client named, as it was sent. Undefined for the configured
+   * one.
    */
   readonly version?: string;
 }

@@ -20,7 +20,7 @@ export interface NativeMount {
   readonly config: VendorConfig;
   readonly api: NativeApi;
   readonly transport: NativeTransport;
-  /** The name of its credential; empty: the vendor's only or first one. */
+  /** The name of its credential; empty for the vendor's only or first one. */
   readonly credential: string;
   /** The same vendor with each of its credentials, if there are several. */
   readonly byCredential: ReadonlyMap<string, NativeMount>;

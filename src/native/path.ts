@@ -23,7 +23,11 @@ export function noSuchAddress(method: string, path: string): GatewayError {
   );
 }
 
-/** Checks a path. @throws GatewayError NOT_FOUND for one that no vendor's client writes */
+/**
+ * Checks a path.
+ *
+ * @throws GatewayError NOT_FOUND for a path that no vendor's client sends
+ */
 export function checkPath(method: string, path: string): void {
   if (path.length <= pathCharsMax && plainPath.test(path) && !dots.test(path)) return;
   throw noSuchAddress(method, path);

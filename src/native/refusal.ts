@@ -10,7 +10,7 @@ import type { NativeContext } from "./context.ts";
 import type { NativeMount } from "./mount.ts";
 import { noSuchObject } from "./store.ts";
 
-/** A reply external of 2xx, read whole. */
+/** A reply other than 2xx, read completely. */
 export interface ClassifiedRefusal {
   readonly refusal: Refusal;
   readonly body: Buffer;

@@ -1,7 +1,4 @@
-/**
- * Relays a vendor's native stream: the same bytes except for rewritten addresses, metered on the
- * side.
- */
+/** Relays a vendor's native stream: the same bytes except for rewritten addresses, and metered. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { joinBuffers, emptyBuffer } from "../core/bytes.ts";

@@ -83,7 +83,7 @@ export function customerHeaders(
     if (value !== undefined) headers[name] = rewriteHeader(value, addresses);
   }
   if (reply.length !== undefined) return { ...headers, "content-length": String(reply.length) };
-  // Proxies that buffer would hold a stream back.
+  // Buffering proxies would delay a stream.
   return { ...headers, "cache-control": "no-cache", "x-accel-buffering": "no" };
 }
 

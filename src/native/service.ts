@@ -106,7 +106,7 @@ async function dispatch(exchange: NativeExchange, context: NativeContext): Promi
   if (route.kind === "cache") return changeCache({ ...exchange, route }, context);
   context.admission.account(exchange.caller);
   const work = (): Promise<void> => mapHttpFailure(answerFree(exchange, context));
-  // A job is paid for, though not by its submission itself.
+  // A job must be paid for, though its submission itself is free.
   if (route.kind === "submit") await counted(context, work);
   else await context.calls.runFree(exchange.caller.accountId, work);
   return {};

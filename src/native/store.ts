@@ -29,7 +29,7 @@ export type NativeJob = RowOf<
   readonly vendor_model: string | null;
   /** The requested units. */
   readonly asked: TaskUnits | null;
-  /** The name of the credential that submitted it; empty: the vendor's only or first one. */
+  /** The name of the credential that submitted it; empty for the vendor's only or first one. */
   readonly credential: string;
 };
 
@@ -104,7 +104,7 @@ export async function removeObject(
 
 /** Objects that one account owns. */
 interface OwnedObjects {
-  /** The name of their credential; empty: the vendor's only or first one. */
+  /** The name of their credential; empty for the vendor's only or first one. */
   readonly credential: string;
   /** The number of tokens stored by those objects that are prompt caches. */
   readonly tokens: number;

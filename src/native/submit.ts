@@ -55,7 +55,7 @@ type Found = NativeModel & { readonly named: NamedModel };
 interface Begun {
   readonly task: WholeTask;
   readonly found: Found;
-  /** The name of the credential; empty: the vendor's only or first one. */
+  /** The name of the credential; empty for the vendor's only or first one. */
   readonly credential: string;
 }
 

@@ -105,7 +105,7 @@ export class LogOutput {
     } else {
       this.#retry = setTimeout(() => this.#write(), retryMs).unref();
     }
-    // A reader that is slow for a moment is no failure.
+    // A reader that is slow for a moment is not a failure.
     if (error.code === "EAGAIN" || this.#isFailing) return;
     this.#isFailing = true;
     const consequence = this.#isClosed

@@ -74,7 +74,7 @@ async function store(options: ResultFilesOptions, source: ResultSource, about: R
     const kind = fileKind(file.head, [about.contentType, declared]);
     const { contentType } = kind;
     const { path, bytes, sha256 } = file;
-    // Before the store moves the file. A file that cannot be measured is stored all the same.
+    // Before the store moves the file. A file that cannot be measured is still stored.
     const seconds = await options.measure?.({ path, contentType, bytes }).catch(() => undefined);
     const token = newToken();
     await mapDatabaseLoss(register(pool, { token, storage: storage.kind, file, kind, about }));

@@ -40,7 +40,7 @@ export function createS3Storage(config: S3StorageConfig): ResultStorage {
     },
     async keep({ path, sha256, bytes }, signal) {
       const { client, s3, Upload } = await load();
-      // Without the permission to list, S3 answers 403 instead of 404: any failure here leads to an
+      // Without the permission to list, S3 returns 403 instead of 404: any failure here leads to an
       // upload.
       const head = client.send(new s3.HeadObjectCommand(at(sha256)), { abortSignal: signal });
       if ((await head.catch(() => undefined))?.ContentLength === bytes) return;

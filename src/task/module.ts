@@ -298,7 +298,7 @@ function workerVendors({
       const set = config.vendors.get(name);
       const { maxInFlight, baseUrl = "" } = set ?? {};
       const allPolls = set?.pollsPerSecond ?? tasks.pollsPerSecond;
-      // Each worker process polls its share: any of them may have any task.
+      // Each worker process polls its share: each of them may have any task.
       const pollsPerSecond = allPolls && Math.max(1, Math.floor(allPolls / workers));
       const common = { maxInFlight, pollsPerSecond, baseUrl };
       const { credentials = [] } = upstream.targets.vendor(name) ?? {};

@@ -1,4 +1,4 @@
-/** The states of a task and its transitions: the one table. Pure. */
+/** The table of task states and transitions. Pure. */
 import { TaskStage, TaskStatus } from "../../gen/uas/task/v1/task_pb.ts";
 
 /**
@@ -40,7 +40,7 @@ export const taskStates = [
  */
 export type TaskEvent = keyof typeof transitions;
 
-/** The states that each event can happen in, and the state that it leads to. */
+/** The states in which each event can happen, and the resulting state. */
 export const transitions = {
   claim: { from: ["queued"], to: "submitting" },
   requeue: { from: ["submitting", "submit_unknown"], to: "queued" },

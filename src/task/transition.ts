@@ -92,7 +92,7 @@ export async function applyTransition(
     const isRefused = error instanceof DatabaseError && !isDatabaseLost(error);
     const charge = isRefused ? withLessRecord(move.charge) : undefined;
     if (charge === undefined) throw error;
-    // The result and the money matter more.
+    // The result and the money are more important than the record.
     needs.warn?.("the end of a task was refused; trying with less of its call record", {
       taskId: task.id,
       err: error,
@@ -213,7 +213,7 @@ export async function inTransaction<T>(
     return result;
   } catch (error) {
     failure = error instanceof Error ? error : new Error(String(error));
-    // A connection that cannot roll back is thrown away, and the server does it.
+    // If the rollback fails, the connection is discarded, and the server rolls back.
     const isBack = await client.query("rollback").then(
       () => true,
       () => false,

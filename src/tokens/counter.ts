@@ -75,7 +75,7 @@ class ThreadCounter implements TokenCounter {
   #pendingCount = 0;
   /** The last time at which a text of an account took too long. */
   readonly #slowAt = new Map<string, number>();
-  /** The latest counts. Agents count the same text again and again. */
+  /** The latest counts. Agents count the same text repeatedly. */
   readonly #known = new Map<string, number>();
   #current: PendingCount | undefined;
   #worker: Worker | undefined;

@@ -376,7 +376,7 @@ export function scanSize(body: Buffer): BodySize {
 }
 
 /**
- * Two token figures of one medium: the bound for holds, and the typical one for charges without a
+ * Two token numbers of one medium: the bound for holds, and the typical one for charges without a
  * count.
  */
 export interface TokenRange {
@@ -391,8 +391,8 @@ const imageTypical = 765;
 
 /**
  * A document typically has a token for each 17 to 22 bytes of its base64. It has no bound: a PDF of
- * 2 kB can have pages of compressed text that fill any context. Rejected: counting its pages, for
- * each can have any text.
+ * 2 kB can have pages of compressed text that fill any context. Rejected: counting its pages,
+ * because a page can contain any amount of text.
  */
 const document = { typicalBytesPerToken: 20, namedTypical: 5_000 };
 

@@ -45,7 +45,7 @@ export class Deliverer {
    * Delivers. Never rejects.
    *
    * @param claimStartMs when the claim was sent, by `performance.now()`: the lease is no older
-   * @returns whether the receiver answered as it should
+   * @returns whether the receiver accepted it
    */
   async deliver(row: ClaimedRow, claimStartMs: number): Promise<boolean> {
     try {
@@ -54,7 +54,7 @@ export class Deliverer {
         await this.#pool.query(returnSql, [row.id, row.attempts, unsignedPauseMs]);
         return false;
       }
-      // After a pause of this process its lease is lost, or about to be: another process sends.
+      // After a pause of this process its lease has expired, or is about to: another process sends.
       if (performance.now() - claimStartMs > this.#options.leaseMs / 3) return false;
       return await this.#send(row, secrets);
     } catch (error) {
@@ -91,8 +91,8 @@ export class Deliverer {
   }
 
   /**
-   * Records an attempt; retries, for an unrecorded one is sent again. Returns whether it made the
-   * receiver dead.
+   * Records an attempt; retries, because an unrecorded attempt is sent again. Returns whether it
+   * made the receiver dead.
    */
   async #record(
     row: ClaimedRow,
@@ -266,7 +266,7 @@ async function tryOnce(message: Message, options: AttemptOptions): Promise<Attem
     },
     body,
     headMs: answerMs,
-    // The status decides: a body that is cut off cannot make the attempt a failure.
+    // The status decides: an incomplete body cannot make the attempt a failure.
     whenCut: "cut",
     sink(bytes) {
       if (left <= 0) return;

@@ -198,7 +198,7 @@ class RunningDispatcher implements Dispatcher {
     const slot = this.#slots.begin(row.endpoint_id, row.account_id, performance.now());
     const ended = (isGood: boolean): void => {
       slot.end(isGood);
-      // The task may have a newer event, the receiver more that waited for the slot.
+      // The task may have a newer event, and the receiver more deliveries that waited for the slot.
       this.#wake(row.endpoint_id, row.account_id);
     };
     this.#loop.track(this.#deliverer.deliver(row, claimStartMs).then(ended));

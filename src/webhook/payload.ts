@@ -72,7 +72,7 @@ const shortenings: readonly ((payload: WebhookPayload) => WebhookPayload)[] = [
   (payload) => payload,
   (payload) => ({ ...payload, resultContent: null }),
   (payload) => ({ ...payload, resultContent: null, extra: {} }),
-  // Only an absurd callback id or address is still too long; something must be sent.
+  // Only an extremely long callback id or address is still too long; some payload must be sent.
   (payload) => ({ ...payload, resultContent: null, extra: {}, resultUrl: null, error: null }),
 ];
 

@@ -64,7 +64,7 @@ export function writeSafe(value: Json): Buffer {
 }
 
 function safeNumber(value: number): SafeValue {
-  // JSON has no negative zero that every language keeps, and no infinity.
+  // JSON has no negative zero that every language preserves, and no infinity.
   if (Number.isSafeInteger(value)) return { value: value + 0, isAltered: false };
   return { value: Number.isFinite(value) ? String(value) : null, isAltered: true };
 }

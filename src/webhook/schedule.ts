@@ -249,7 +249,7 @@ export class Slots {
     return endpoint;
   }
 
-  /** The oldest tenth; one that is busy stays. */
+  /** Removes the oldest tenth, except for busy receivers. */
   #forgetIdle(): void {
     let left = idleMax / 10;
     for (const [endpointId, endpoint] of this.#endpoints) {

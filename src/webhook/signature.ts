@@ -21,7 +21,7 @@ export interface SigningSecrets {
 
 /** The message to sign. */
 export interface SignedMessage {
-  /** The same in every attempt. No dot in it. */
+  /** The same in every attempt. It contains no dot. */
   readonly eventId: string;
   readonly body: Uint8Array;
   /** The time of the attempt. */

@@ -136,7 +136,7 @@ const client = createClient(BillingService, transport);
 /** Entries fetched at once for a file. */
 const csvPageSize = 1_000;
 
-/** The most entries in one file. */
+/** Maximum number of entries in one file. */
 const entriesMax = 100_000;
 
 /** The button that downloads the entries that match the filters. */

@@ -258,7 +258,7 @@ function LiveSwitch({ isOn, onChange }: { isOn: boolean; onChange: (isOn: boolea
   );
 }
 
-/** J opens the next call of the list, K the one before. Not while something is typed. */
+/** J opens the next call of the list, K the one before, except while the user types. */
 function useCallKeys(
   rows: readonly CallRecord[] | undefined,
   { openId, onOpen }: { openId: string | undefined; onOpen: (call: CallRecord) => void },

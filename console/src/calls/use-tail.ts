@@ -27,7 +27,7 @@ export interface Tail {
 
 const nothing: Tail = { calls: [], isLive: false, skipped: 0 };
 
-/** Follows the calls of an account while `isOn`. A stream that ends is opened again. */
+/** Follows the calls of an account while `isOn`. A stream that ends is reopened. */
 export function useTail({
   accountId,
   filter,

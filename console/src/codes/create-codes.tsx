@@ -14,7 +14,7 @@ import { OnceDialog } from "../ui/once-dialog.tsx";
 
 const client = createClient(RedeemService, transport);
 
-/** The most codes of one request. */
+/** Maximum number of codes of one request. */
 const countMax = 1_000;
 
 const dayMs = 86_400_000;

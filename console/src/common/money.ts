@@ -15,7 +15,7 @@ export function moneyOf(nanos: bigint): { currencyCode: string; amountNanos: big
 
 /**
  * An amount for a table: two decimals from one dollar on, below it four significant ones. The exact
- * amount is {@link exactUsd}. Cut off, not rounded: a balance is never shown higher than it is.
+ * amount is {@link exactUsd}. Truncated, not rounded: a balance is never shown higher than it is.
  */
 export function usd(nanos: bigint): string {
   const size = nanos < 0n ? -nanos : nanos;

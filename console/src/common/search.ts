@@ -43,7 +43,7 @@ export function hasFilters(search: object): boolean {
   return Object.keys(search).length > 0;
 }
 
-/** A value that is one of those known. */
+/** One of the known values. */
 export function oneOf<const Value>(value: unknown, known: readonly Value[]): Value | undefined {
   return known.find((each) => each === value);
 }
@@ -80,7 +80,7 @@ const range = z.enum(rangeNames);
 
 /** A time span that the user chooses, in place of a range. */
 const span = {
-  /** Its start: a day, or a minute of one, as clocks of the zone show it. */
+  /** Its start: a day, or a minute of one, in local time of the zone. */
   from: spelled(wallTime),
   /** Its end, exclusive. */
   to: spelled(wallTime),

@@ -14,7 +14,7 @@ export interface SignedIn {
   readonly user: User;
   readonly session: Session;
   readonly account: Account;
-  /** Whether the gateway keeps keys so that they can be shown again. */
+  /** Whether the gateway stores keys so that they can be shown again. */
   readonly canRevealKeys: boolean;
   readonly isOperator: boolean;
 }

@@ -1,4 +1,4 @@
-/** Times and time zones: shown without ambiguity, in one zone that is named. */
+/** Times and time zones: shown without ambiguity, in one named zone. */
 import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 
 /** The zone of this browser, an IANA name. */

@@ -119,7 +119,7 @@ export function PriceCell({ price }: { price: AnyPrice | undefined }) {
   );
 }
 
-/** A price in the details of something: its lines one below the other. */
+/** The price in a details view, one line per unit. */
 export function PriceLines({ price }: { price: AnyPrice | undefined }) {
   const texts = useText();
   return priceLines(price, texts).map((line) => (

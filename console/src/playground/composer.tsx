@@ -127,7 +127,7 @@ function Picker({ draft }: { draft: Draft }) {
   );
 }
 
-/** The images of the message, and why others were not added. */
+/** The images of the message, and the reasons why others were not added. */
 function AttachedImages({ draft }: { draft: Draft }) {
   const { playground: text } = useText();
   const { images, faults } = draft;
@@ -257,7 +257,7 @@ interface Draft {
   readonly faults: ReadImages["faults"];
   readonly isEmpty: boolean;
   write(text: string): void;
-  /** Adds the files that are allowed; `faults` has the others. */
+  /** Adds the allowed files; `faults` contains the others. */
   take(files: readonly File[]): Promise<void>;
   remove(index: number): void;
   clear(): void;

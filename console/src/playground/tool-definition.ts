@@ -56,7 +56,7 @@ export function nameFault(
 /** An error in a schema. */
 export interface SchemaFault {
   readonly kind: "syntax" | "object" | "root" | "type" | "list" | "names" | "unknownName" | "text";
-  /** The path of the wrong member, with dots. Empty: the whole schema. */
+  /** The path of the wrong member, with dots; empty for the whole schema. */
   readonly path: string;
   /** `syntax`: the browser's message; `unknownName`: the name. */
   readonly detail?: string;

@@ -1,6 +1,6 @@
 /**
  * Secrets that are shown once: new keys, redeem codes, signing secrets, sign-in links. They exist
- * in the dialog only, and are gone when it closes.
+ * in the dialog only, until it closes.
  */
 import { Download } from "lucide-react";
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";

@@ -117,8 +117,8 @@ function digestOf(text: string): string {
 export const totpGuessesMax = 30;
 
 /**
- * After so many of them each wrong code doubles the wait for the next one, from half a minute to a
- * day.
+ * Number of wrong codes after which each further one doubles the wait for the next, from half a
+ * minute to a day.
  */
 export const totpFreeGuesses = 5;
 const totpWaitMs = { first: 30_000, most: 24 * 60 * 60 * 1_000 };

@@ -190,8 +190,8 @@ async function openIn(
     userAgent: userAgent.slice(0, userAgentCharsMax),
     expireTime: raw<Date>(`now() + interval '${sessionMs} ms'`),
   });
-  // The others by their ids; not this one too, for the clock may have been ahead when those were
-  // made.
+  // The other sessions by their ids. This one is excluded, because the clock may have been ahead
+  // when the others were created.
   const tooMany = { orderBy: { id: "desc" }, offset: sessionsMax - 1, limit: 1 } as const;
   const [newestToEnd] = await em.find(SessionEntity, { userId, id: { $ne: id } }, tooMany);
   if (newestToEnd !== undefined) {
@@ -201,8 +201,8 @@ async function openIn(
 }
 
 /**
- * A change of the password or the authenticator ends all sessions that it finds. Those that are not
- * yet visible to it end here: either this update waits for the change and fails, or the change
+ * A change of the password or the authenticator ends all sessions that it finds. Sessions that are
+ * not yet visible to it end here: either this update waits for the change and fails, or the change
  * waits for this session.
  */
 async function noteSignIn(

@@ -8,7 +8,7 @@ export interface SmsMessage {
   readonly code: string;
   readonly language: "en" | "zh";
   /**
-   * The whole text, for providers that send texts. Others fill their own template with the code.
+   * The whole text, for providers that send texts. Other providers insert the code into a template.
    */
   readonly text: string;
 }

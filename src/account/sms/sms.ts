@@ -38,8 +38,9 @@ export function createSms(config: SmsConfig | undefined, show: (message: string)
 }
 
 /**
- * The development provider, which sends nothing. @param show prints each message; pages show the
- * code too
+ * The development provider, which sends nothing.
+ *
+ * @param show prints each message; pages show the code too
  */
 function createConsoleSms(show: (message: string) => void): Sms {
   return {

@@ -45,7 +45,7 @@ export function createLinks(orm: MikroORM): Links {
       const digest = digestToken(token);
       const link = await mapDatabaseLoss(em.findOne(SignInLinkEntity, { digest }));
       if (link === null) return undefined;
-      // Of several at once one deletes it.
+      // Of several concurrent uses, one deletes it.
       const alive = { digest, expireTime: { $gt: raw<Date>("now()") } };
       const used = await mapDatabaseLoss(em.nativeDelete(SignInLinkEntity, alive));
       return used === 1 ? link.userId : undefined;

@@ -110,7 +110,7 @@ export function socketFolder(folder: string): string {
   try {
     symlinkSync(folder, link);
   } catch (cause) {
-    // It may be there already, also by a process that starts at the same time.
+    // It may exist already, also by a process that starts at the same time.
     const found = lstatSync(link, { throwIfNoEntry: false });
     if (found === undefined) throw tooLong(folder, `${link} cannot be created`, cause);
     const isOurs = found.isSymbolicLink() && found.uid === process.getuid?.();

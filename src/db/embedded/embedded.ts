@@ -30,7 +30,7 @@ export interface Embedded {
 export interface EmbeddedOptions {
   /** The data folder of the gateway; the database is created in `postgres` below it. */
   readonly dataDir: string;
-  /** Gets one line when the server is made or has to be started again. */
+  /** Receives one line when the server is created or has to be restarted. */
   readonly log: { info(line: string): void; warn(line: string): void };
   /** Trades safety against power loss for speed; for tests only. Default false. */
   readonly testing?: boolean;
@@ -197,7 +197,8 @@ class Keeper {
   }
 
   /**
-   * Stops the server and waits until it is gone, so that the folder can be used or removed at once.
+   * Stops the server and waits until it has exited, so that the folder can be used or removed at
+   * once.
    */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
@@ -261,7 +262,7 @@ class Keeper {
     }
   }
 
-  /** Starts a server again that has ended, unless this process stops it. */
+  /** Restarts a server that has ended, unless this process stops it. */
   #revive(): void {
     if (this.#stopping !== undefined || this.#reviving !== undefined) return;
     this.#options.log.warn("lost the embedded PostgreSQL; starting it again");

@@ -1,8 +1,8 @@
 /**
  * The owner of a data folder: one process, also across the containers of a machine (R-MON-14). It
- * listens on a socket in the folder. The kernel closes that when the process ends, however it ends,
- * so an owner is never out of date. A file with a process id would be: the id means nothing in
- * another container, and is used again after a restart.
+ * listens on a socket in the folder. The kernel closes the socket when the process ends for any
+ * reason, so an owner is never out of date. A file with a process id could be: the id has no
+ * meaning in another container, and is reused after a restart.
  */
 import { createHash } from "node:crypto";
 import { renameSync, rmSync } from "node:fs";

@@ -51,7 +51,7 @@ function linkLibraries(native: string): void {
     try {
       symlinkSync(join(relative(dirname(target), dirname(source)), basename(source)), link);
     } catch (cause) {
-      // Another process may have made it at the same time.
+      // Another process may have created it at the same time.
       if (existsSync(link)) continue;
       throw new Error(
         `PostgreSQL needs the link ${link}, and it cannot be created. Run the gateway once as a user who may write there, or allow npm's install scripts.`,

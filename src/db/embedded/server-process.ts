@@ -1,5 +1,7 @@
-/** The processes of the embedded PostgreSQL: making the database, starting the server, finding and
- * stopping a running one. */
+/**
+ * The processes of the embedded PostgreSQL: creating the database, starting the server, finding and
+ * stopping a running one.
+ */
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
@@ -120,7 +122,7 @@ export async function startServer(site: Site, before: Listen | undefined): Promi
 
 /** The address of the running server of this folder; undefined if no `postmaster.pid` names one. */
 export function findListen(site: Site): Listen | undefined {
-  // Not by the mark: a container that shares the folder may have it under another path.
+  // Not from `postmaster.pid`: a container that shares the folder may have it under another path.
   return site.sockets ? socketListen(site.folder) : readPostmaster(site)?.listen;
 }
 
@@ -159,8 +161,8 @@ export function isServing(site: Site, pid: number): boolean {
 }
 
 /**
- * Removes the marks of a dead server: if its process id is in use again, PostgreSQL would refuse to
- * start.
+ * Removes `postmaster.pid` and the socket lock of a dead server: if its process id is in use again,
+ * PostgreSQL would refuse to start.
  */
 export function removeMarks(site: Site): void {
   fs.rmSync(markFile(site.folder), { force: true });
@@ -187,10 +189,12 @@ function readText(file: string): string | undefined {
   }
 }
 
-/** Asks a server to stop now: open transactions are rolled back, everything committed is kept. */
+/**
+ * Requests a server to stop now: open transactions are rolled back, everything committed is kept.
+ */
 export function signalStop(site: Site, pid: number): void {
   if (process.platform === "win32") {
-    // Windows has no signals: Node would end the process hard.
+    // Windows has no signals: Node would kill the process.
     const { pgCtl } = findBinaries();
     spawnSync(pgCtl, ["stop", "-D", site.folder, "-m", "fast", "-W"], { stdio: "ignore" });
     return;
@@ -198,7 +202,7 @@ export function signalStop(site: Site, pid: number): void {
   try {
     process.kill(pid, "SIGINT");
   } catch {
-    // It has gone by itself.
+    // The process has already exited.
   }
 }
 

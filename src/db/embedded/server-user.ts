@@ -67,7 +67,7 @@ export function handOver(runAs: RunAs, folder: string, above: string): void {
   const { uid, gid } = runAs.ids;
   if (uid === undefined || gid === undefined) return;
   chownSync(folder, uid, gid);
-  // Only to pass through: listing and reading stay closed.
+  // Only for passing through: listing and reading stay forbidden.
   chmodSync(above, (statSync(above).mode & 0o777) | 0o011);
 }
 

@@ -1,12 +1,13 @@
 /**
  * Shares the few connections of a pool fairly among accounts: a semaphore with a queue per account
- * before the pool, which has one queue for all. An account that keeps that full delays every other.
+ * before the pool, which has one queue for all. An account that keeps that queue full delays every
+ * other.
  *
  * Measured with 8 connections, one account that keeps 400 statements of 10 ms waiting, and another
  * that runs `select 1` every 10 ms. Its median and 99th percentile: 0.5 and 9 ms here, 540 and 600
- * ms with the pool of pg 8.23, 550 and 630 ms with generic-pool 3.9. The price is the quarter of
- * the connections that one account never gets: the first account ran 540 statements a second
- * instead of 710.
+ * ms with the pool of pg 8.23, 550 and 630 ms with generic-pool 3.9. The cost is the quarter of the
+ * connections that one account never gets: the first account ran 540 statements a second instead of
+ * 710.
  */
 import type { Pool, PoolClient } from "pg";
 import { currentAccountContext, sharedContext } from "../../core/current-account.ts";
@@ -19,7 +20,7 @@ import { FairSemaphore } from "./fair-semaphore.ts";
  */
 const accountShare = 3 / 4;
 
-/** The most requests of one account that wait for a connection of one pool. */
+/** Maximum number of requests of one account that wait for a connection of one pool. */
 const waitersMax = 500;
 
 /** Maximum wait for a connection. */
@@ -65,7 +66,7 @@ export function makeFair(pool: Pool, waitMs: number = waitMsDefault): FairPool {
       return client;
     } catch (error) {
       semaphore.release(account);
-      // Nobody is served: the next one would wait as long for its connection.
+      // No request is served: the next one would wait as long for its connection.
       if (accounts.size === 0) semaphore.rejectWaiters(error as Error);
       throw error;
     }

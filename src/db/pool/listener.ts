@@ -14,7 +14,7 @@ export interface ListenerOptions {
   readonly url: DatabaseAddress;
   /** The channel: a plain name, because the statement contains it without quotes. */
   readonly channel: string;
-  /** Gets each notice. */
+  /** Called with each notification. */
   readonly onNotice: (payload: string) => void;
   /**
    * Called when it begins to listen, and after each loss: notifications may have been missed. Does

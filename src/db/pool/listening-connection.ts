@@ -22,7 +22,7 @@ const endTimeoutMs = 500;
 export interface ChannelListener {
   /** The channel: a plain name, because the statement contains it without quotes. */
   readonly channel: string;
-  /** Gets the payload of each notification. */
+  /** Called with the payload of each notification. */
   onNotice(payload: string): void;
   /** It listens now, or lost the connection: notifications may have been missed. */
   onGap(): void;
@@ -44,16 +44,14 @@ export class ListeningConnection {
   #client: Client | undefined;
   /** Resolves when the last statement is answered: the driver runs one at a time. */
   #answered: Promise<unknown> = Promise.resolve();
-  /** Ends the connection that is there now. */
+  /** Ends the current connection. */
   #endNow: () => void = () => {};
 
   constructor(createClient: CreateClient) {
     this.#createClient = createClient;
   }
 
-  /**
-   * Adds a listener, which listens until {@link remove}; one that is there already stays as it is.
-   */
+  /** Adds a listener, which listens until {@link remove}; an existing one stays unchanged. */
   add(listener: ChannelListener): void {
     if (this.#listeners.has(listener)) return;
     this.#listeners.add(listener);
@@ -88,7 +86,7 @@ export class ListeningConnection {
       await delay(reconnectMs, undefined, { signal }).catch(() => {});
       for (const listener of this.#listeners) listener.onGap();
     }
-    // Somebody may have begun to listen while the connection ended.
+    // A listener may have been added while the connection ended.
     this.#running = this.#listeners.size > 0 ? this.#run() : undefined;
   }
 

@@ -18,7 +18,7 @@ export interface OpenPoolOptions {
   readonly for: PoolUsers;
   /** The most connections it opens. */
   readonly max: number;
-  /** Whether statements of one connection may go out together. Default false. */
+  /** Whether statements of one connection may be sent together. Default false. */
   readonly isPipelined?: boolean;
 }
 

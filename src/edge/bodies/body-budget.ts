@@ -120,8 +120,8 @@ export function checkBodySize(bytes: number, caller: Caller | undefined): void {
 }
 
 /**
- * Whose budget a body uses; the first word is the kind. Callers without a key or account share one,
- * by their kind.
+ * The owner of the budget that a body uses; the first word is the kind. Callers without a key or
+ * account share one, by their kind.
  */
 function ownerOf(caller: Caller | undefined): string {
   if (caller === undefined) return "vendors";

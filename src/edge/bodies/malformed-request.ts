@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { headerBytesMax, headMs, requestMs } from "../../core/limits.ts";
 import { inertHeaders } from "../inert-reply.ts";
 
-/** An error reply whose body is still to be written. */
+/** An error reply whose body is not written yet. */
 export interface PlainError {
   readonly status: number;
   readonly message: string;
@@ -53,9 +53,9 @@ export function clientErrorListener(
 
 /**
  * Checks the `Host` of a request, which Node's parser does not; over HTTP/2 it is the `:authority`.
- * What is no host must be refused (RFC 9112, 3.2), and Connect cannot make a URL of it.
+ * An invalid host must be refused (RFC 9112, 3.2), and Connect cannot build a URL from it.
  *
- * @returns the error for a request without exactly one valid host; `undefined` for others
+ * @returns the error for a request without exactly one valid host; undefined for others
  */
 export function hostProblem(request: IncomingMessage | Http2ServerRequest): string | undefined {
   const { rawHeaders, httpVersion } = request;
@@ -91,7 +91,7 @@ export function runningOn(socket: Socket): ServerResponse | undefined {
   return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 }
 
-/** Whether the body of a request with a lawful head has not arrived whole. */
+/** Whether the body of a request with a valid head has not arrived completely. */
 function isBodyOpen(socket: Socket): boolean {
   const { parser } = socket as Socket & { parser?: { incoming?: IncomingMessage | null } | null };
   return parser?.incoming?.complete === false;

@@ -68,7 +68,7 @@ async function pass(
   const { status, headers } = first.value.part.value;
   const { raw } = reply;
   reply.hijack();
-  // Headers set by hooks: Fastify itself sends them only with its own replies.
+  // Headers set by hooks: Fastify itself sends them only with its replies.
   const ours = reply.getHeaders() as Record<string, string>;
   raw.writeHead(status, { ...headers, ...ours });
   raw.flushHeaders();

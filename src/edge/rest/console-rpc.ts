@@ -36,7 +36,7 @@ export function prepareConsole(
 ): (request: FastifyRequest) => ContextValues {
   const replies = new WeakMap<FastifyRequest, FastifyReply>();
   scope.addHook("onRequest", async (request, reply) => {
-    // On the response itself: RPCs are answered past Fastify.
+    // On the response itself: RPCs bypass Fastify.
     for (const [name, value] of headersAlways) reply.raw.setHeader(name, value);
     if (!isOwnPage(request, options.publicUrl)) return refuse(reply, 403, notOurs());
     if (options.isOpen()) {
@@ -85,7 +85,7 @@ function browserSessionOf(
   publicUrl: string | undefined,
 ): BrowserSession {
   const isSecure = request.protocol === "https" || (publicUrl?.startsWith("https:") ?? false);
-  // Browsers accept a cookie with this prefix only from this very host and over https.
+  // Browsers accept a cookie with this prefix only from this host and over https.
   const prefix = isSecure ? "__Host-" : "";
   const name = `${prefix}uas_console`;
   const knownName = `${prefix}uas_browser`;

@@ -106,7 +106,8 @@ export function nameMissing(method: string, url: string, route: string): Gateway
 }
 
 function meantPath(sent: string, paths: readonly string[]): string {
-  // A base URL that ends in a slash doubles one, and some clients add one to the end.
+  // Some clients join a base URL that ends in a slash, which doubles it, and some add a slash to
+  // the end.
   const path = sent.replace(/\/{2,}/g, "/").replace(/\/$/, "");
   if (!/^\/(?:v1|v2|api)\//i.test(path)) {
     return "SDKs use this address followed by /v1 as their base URL";

@@ -75,7 +75,7 @@ function pathOf({ url = "" }: IncomingMessage): string {
   return url.split("?", 1)[0] ?? "";
 }
 
-/** The token in a path that is itself a credential; `undefined` for other paths. */
+/** The token in a path that is itself a credential; undefined for other paths. */
 function linkOf({ method, url = "" }: IncomingMessage, { prefix }: NativePrefix) {
   if (method !== "GET" || !url.startsWith(`${prefix}/_s/`)) return undefined;
   return /^[\w-]+$/.exec(url.slice(`${prefix}/_s/`.length))?.[0];

@@ -262,7 +262,8 @@ export async function replyBeforeBodyEnds(
     return;
   }
   response.writeHead(status, { ...headers, ...length });
-  // The client has all of it by its length. The end follows later, for it may close the connection.
+  // The client has the whole body by its length. The end follows later, because it may close the
+  // connection.
   response.write(body);
   if (await discardBody(request)) response.end();
   else response.destroy();

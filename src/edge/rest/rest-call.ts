@@ -88,7 +88,7 @@ const joinedBytesMax = 16 * 1024;
 
 /**
  * A request from its head to the end of its reply. This one object holds the caller, is the call's
- * cancellation signal, and is the sink of its reply; nothing lies between socket and handler.
+ * cancellation signal, and is the sink of its reply; there is no layer between socket and handler.
  */
 export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
   readonly requestId: string;
@@ -172,7 +172,7 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
       const { settled } = await runInAccountContext(caller, () =>
         route.handle(request, body, this, form),
       );
-      // Nobody reads the body of a settled call. Where the call failed, that is not known.
+      // No code reads the body of a settled call. For a failed call, this is not certain.
       if (body.length >= countedBytesMin) void settled?.then(() => leaveMemory(body));
       if (settled !== undefined) await withinSettleWait(settled);
       this.#end();
@@ -406,7 +406,7 @@ export class StreamWriter {
   #send(bytes: Uint8Array): boolean {
     const response = this.#response;
     if (!this.#isChunked) {
-      // Text is appended to a head that was not sent yet, so that both leave as one piece.
+      // Text is appended to a head that was not sent yet, so that both are sent as one piece.
       if (bytes.length > copiedBytesMax) return response.write(bytes);
       return response.write(
         Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1"),

@@ -110,7 +110,7 @@ export function withMessage(
 
 /**
  * Checks the access of the caller that the edge has identified, and runs the RPC in the context of
- * its account. Nobody gets past an edge that identified no one.
+ * its account. A caller that no edge has identified is anonymous.
  */
 export function createAccess(checkAccess: CheckAccess): Interceptor {
   return (next) => (request) => {

@@ -124,7 +124,7 @@ function createHttp2(handler: ReturnType<typeof createHandler>, headMs: number) 
   const sessions = new Set<ServerHttp2Session>();
   http2.on("session", (session) => {
     sessions.add(session);
-    // Once it has sent a request, a client may be silent: its next one needs no new connection.
+    // A client that has sent a request may be silent: its next request needs no new connection.
     const tooSlow = setTimeout(() => session.destroy(), headMs);
     session.once("stream", () => clearTimeout(tooSlow));
     session.on("close", () => {

@@ -92,7 +92,7 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
  */
 function passRest(request: NodeRequest): void {
   if (request.httpVersionMajor !== 1 || request.readableEnded) return;
-  // An iterator that waits for more keeps the request from flowing.
+  // An iterator that waits for more bytes prevents the request from flowing.
   request.removeAllListeners("readable");
   request.on("data", () => {});
   request.resume();
@@ -121,7 +121,7 @@ async function* readRequest(
   const body = bodies.open(caller);
   let received = 0;
   let isOver = false;
-  // The reader may stop after its message, and leave this generator at a piece.
+  // The reader may stop after its message, while this generator is at a piece.
   let stop: (end: { readonly done: true; readonly value: undefined }) => void = () => {};
   response.once("close", () => {
     isOver = true;

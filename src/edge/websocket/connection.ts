@@ -142,8 +142,9 @@ export class SocketConnection {
   }
 
   /**
-   * Ends it because this process stops. @param isReplaced whether another one serves at the same
-   * address
+   * Ends it because this process stops.
+   *
+   * @param isReplaced whether another process serves the same address
    */
   announceStop(isReplaced: boolean): void {
     this.end(

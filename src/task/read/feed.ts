@@ -1,6 +1,6 @@
 /**
- * Wakes readers when a task changes, by notices of the database. While its connection is down,
- * every reader is woken once a second to read its task again.
+ * Wakes readers when a task changes, by notifications of the database. While its connection is
+ * down, every reader is woken once a second to read its task again.
  */
 import { WakeSignal } from "../../core/wake-signal.ts";
 import { Listener } from "../../db/pool/listener.ts";
@@ -36,8 +36,8 @@ export class TaskFeed {
   }
 
   /**
-   * Starts to listen. Resolves when it listens, or when the first try has failed; it then tries
-   * again by itself.
+   * Starts to listen. Resolves when it listens, or when the first attempt has failed; it then
+   * retries automatically.
    */
   start(): Promise<void> {
     return this.#listener.start();

@@ -187,7 +187,7 @@ export function textUnits(
   const size = scanSize(Buffer.from(JSON.stringify(rest)));
   return {
     inputTokens: boundOf(requestSize(size)) + named * perImage,
-    // A video has a track of audio.
+    // A video has an audio track.
     hasAudioInput: size.media.some(({ kind }) => kind === "audio" || kind === "video"),
     outputTokens: typeof maxTokens === "number" ? maxTokens : maxOutputTokens,
   };

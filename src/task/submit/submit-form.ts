@@ -106,8 +106,8 @@ export function fingerprint({ modelKey, callbackUrl, field, params }: Fingerprin
 }
 
 /**
- * JSON with the members of each object in the order of their names. Nested as deep as a body may
- * be.
+ * JSON with the members of each object in the order of their names. The depth of a body limits its
+ * recursion.
  */
 function canonicalJson(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;

@@ -407,7 +407,7 @@ async function watch(pool: Pool, id: string, onFound: (task: TaskSummary) => voi
       if (task !== undefined) return onFound(task);
       absent++;
     } catch {
-      // The database is still away.
+      // The database is still unreachable.
     }
   }
 }

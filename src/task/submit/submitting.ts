@@ -39,7 +39,7 @@ export class SubmitSteps {
 
   /** Submits a task whose intent is durable. */
   async submit(work: Work): Promise<void> {
-    // Its client did so while it was queued again.
+    // The client cancelled it while it was queued again.
     if (work.task.cancel_requested) return this.#work.cancel(work);
     const paused = this.#vendorHealth.pauseOf(work.task);
     if (paused !== undefined) return this.#tryNext(work, paused.refused, paused.waitMs);

@@ -52,7 +52,7 @@ interface QueuedClaim {
  * driver's error.
  */
 export class ClaimUnanswered extends Error {
-  // Private, because logs show the members of errors, and tasks have prompts.
+  // Private, because logs show the members of errors, and tasks contain prompts.
   readonly #tasks: readonly TaskRow[];
 
   constructor(tasks: readonly TaskRow[], cause: unknown) {
@@ -330,7 +330,9 @@ export function vendorFor(
 }
 
 /**
- * The key of a vendor with one of its credentials. @param credential empty: its only or first one
+ * The key of a vendor with one of its credentials.
+ *
+ * @param credential empty for its only or first one
  */
 export function vendorKey(vendor: string, credential: string): string {
   return credential === "" ? vendor : `${vendor}#${credential}`;

@@ -86,7 +86,7 @@ export function createMediaTasks(options: MediaTasksOptions): MediaTasks {
 }
 
 /**
- * Cancels a task that its vendors have put off: they may do so until its deadline, and its client
+ * Cancels a task that its vendors have postponed: they may do so until its deadline, but its client
  * waits.
  */
 async function isGivenUp({ id, account_id, state, poll_count }: TaskSummary, cancel: Cancel) {
@@ -121,7 +121,7 @@ function failureOf({ state, error_code: word, error: message }: TaskSummary): Ga
     return new GatewayError(ErrorCode.UPSTREAM_ERROR, "The task was cancelled before its end");
   }
   const failed = errorCodeOf(word ?? "") as SentErrorCode;
-  // The customer sent a request, and no parameters of a task.
+  // The customer sent a request, not the parameters of a task.
   const code = failed === ErrorCode.INVALID_PARAMETERS ? ErrorCode.INVALID_REQUEST : failed;
   return new GatewayError(code, message ?? "The result could not be generated; try again");
 }

@@ -1,7 +1,7 @@
 /**
- * Spreads the polls of tasks over time, so that no vendor is polled more often than it allows: some
- * then refuse every request of the credential, customers' calls included. Each process counts for
- * itself.
+ * Spreads the polls of tasks over time, so that no vendor is polled more often than it allows. Some
+ * vendors then refuse every request of the credential, customers' calls included. Each process
+ * counts separately.
  */
 
 interface PollSlotsOptions {

@@ -54,13 +54,13 @@ export class RunningSteps {
       this.#vendorHealth.onPollAnswered(task);
       return this.#apply(work, news);
     }
-    // The vendor has no poll: it may notify by itself.
+    // The vendor has no poll: it may send a notification.
     await this.#work.release(work, task.left_ms);
   }
 
   /**
-   * Ends a task at its deadline. An end that its vendor reports by now is taken: no process may
-   * have polled for a while.
+   * Ends a task at its deadline. An end that its vendor reports by now is accepted, because there
+   * may have been no poll for a while.
    */
   async #endOverdue(work: Work): Promise<void> {
     const { task, signal } = work;
@@ -125,7 +125,7 @@ export class RunningSteps {
         return this.#work.fail(work, { code: faultCode(code), message });
       }
       case "cancelled":
-        // Clients of a native API cancel at the vendor itself.
+        // Clients of a native API cancel directly at the vendor.
         if (task.cancel_requested || task.path !== null) return this.#work.cancel(work, news);
         return this.#work.fail(work, {
           code: ErrorCode.UPSTREAM_ERROR,

@@ -57,7 +57,7 @@ export interface Work {
    */
   readonly lastSignal: AbortSignal;
   /**
-   * Whether a vendor has failed at the task: its work is paid for, so the first vendor is not tried
+   * Whether a vendor has failed at the task: its work costs money, so the first vendor is not tried
    * again. Default false.
    */
   readonly hasFailed?: boolean;

@@ -24,7 +24,7 @@ export interface VendorHealthOptions {
   readonly clock?: () => number;
 }
 
-/** Why a vendor gets no submits now. */
+/** The reason why a vendor gets no submits now. */
 export interface VendorPause {
   readonly refused: TaskRefused;
   /** The time until the next probe; more than 0. */
@@ -82,7 +82,7 @@ export class VendorHealth {
     const key = keyOf(place, fault);
     const before = this.#refusing.get(key);
     this.#alarm(place, fault, before?.fault);
-    // Submits that were sent before the first refusal add nothing.
+    // Submits that were sent before the first refusal add no information.
     if (before !== undefined && !before.isAsked) return;
     const count = before === undefined ? 0 : before.count + 1;
     const untilMs = this.#clock() + this.#options.pause(count);

@@ -49,7 +49,7 @@ export interface TaskWorker {
    * fails.
    */
   cancel(taskId: string): void;
-  /** Claims tasks now: there is something new. Cheap, never fails. */
+  /** Claims tasks now: there is new work. Cheap, never fails. */
   wake(): void;
   /**
    * Claims nothing more and hands over. Steps that another process can repeat are released at once.
@@ -268,7 +268,9 @@ class RunningWorker implements TaskWorker {
   }
 }
 
-/** A claimed task for its step. Getters, for most steps need one of the signals or none. */
+/**
+ * A claimed task for its step. Getters, because most steps need only one of the signals or none.
+ */
 function workOf(task: TaskRow, lease: Lease): Work {
   return {
     task,

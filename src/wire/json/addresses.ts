@@ -52,7 +52,7 @@ export class AddressRewriter {
   /** The bytes that wait. */
   #rest: Buffer = emptyBuffer;
 
-  /** @param edits best the same list each time: its rules are then computed once */
+  /** @param edits preferably the same list each time: its rules are then computed once */
   constructor(edits: readonly AddressEdit[]) {
     this.#rules = rulesOf(edits);
   }

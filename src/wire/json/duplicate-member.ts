@@ -1,6 +1,6 @@
 /**
- * Finds members that are repeated in one object of a JSON text. Our parser uses the last one; a
- * vendor's may use the first.
+ * Finds members that are repeated in one object of a JSON text. The gateway's parser uses the last
+ * one; a vendor's may use the first.
  */
 import { asBuffer } from "../../core/bytes.ts";
 import { jsonText, stringEnd } from "./scan.ts";

@@ -29,7 +29,7 @@ export interface JsonBranch {
   readonly [name: string]: JsonTree | undefined;
 }
 
-/** The bytes of a text value that is written already; `undefined` for any other. */
+/** The bytes of a text value that is already written; undefined for any other. */
 type FindText = (text: string) => Buffer | undefined;
 
 /**
@@ -70,7 +70,7 @@ class Writer {
     return this.#pieces;
   }
 
-  /** Whether a value is written already, or contains one that is. */
+  /** Whether a value is already written, or contains such a value. */
   #mark(value: unknown): boolean {
     if (typeof value === "string") return this.#findText?.(value) !== undefined;
     if (typeof value !== "object" || value === null) return false;

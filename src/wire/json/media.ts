@@ -17,7 +17,7 @@ import { equalsAscii, type JsonText, stringEnd, weightUpTo } from "./scan.ts";
 const Role = {
   /** Contains message parts. */
   OPEN: 1,
-  /** Its object is one medium. */
+  /** The object under it is one medium. */
   MEDIA: 2,
   /** Its string within a part is a medium. */
   MEDIA_STRING: 4,

@@ -266,7 +266,7 @@ function valueEnd(scan: Scan, start: number, top: NamedRole): number {
       if (--scan.numbersLeft < 0) throw tooManyNumbers(scan, at);
       at = scalarEnd(bytes, at, byte);
     }
-    // The value has ended, and with it all values that it was the last element of.
+    // The value has ended, and so have all values whose last element it was.
     while (depth > 0) {
       at = spaceEnd(bytes, at);
       if (bytes[at] === comma) {

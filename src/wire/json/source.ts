@@ -190,7 +190,11 @@ function stringEnd(text: string, start: number): number {
   }
 }
 
-/** Leaves out white space between tokens. @param json valid JSON */
+/**
+ * Removes white space between tokens.
+ *
+ * @param json valid JSON
+ */
 export function withoutSpace(json: string): string {
   let text = "";
   let from = 0;

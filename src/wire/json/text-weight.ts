@@ -33,8 +33,8 @@ export const byteWeights: Uint8Array = fill([
   // Capitals: names and base64.
   [0x41, 0x5a, 4],
   [0x5b, 0x60, 3],
-  // Natural words take 0.23 to 0.43 of a token a letter, letters at random 0.54; vendors that do
-  // not publish their tokenizer need up to 1.4 times as many as those that do.
+  // Natural words take 0.23 to 0.43 of a token per letter, random letters 0.54. Vendors that do not
+  // publish their tokenizer need up to 1.4 times as many as those that do.
   [0x61, 0x7a, 2],
   [0x7b, 0x7f, 3],
   // Continuation bytes of a character.

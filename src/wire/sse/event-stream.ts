@@ -98,7 +98,7 @@ export class EventSplitter implements UnfinishedEvent {
     return this.#source;
   }
 
-  /** Adds to a long event; returns it once it is complete, until then nothing. */
+  /** Adds to a long event; returns it once it is complete, undefined until then. */
   #hold(held: GrowingBuffer, pieces: readonly Buffer[]): Buffer {
     const isComplete = this.endIn(pieces) > 0;
     for (const piece of pieces) held.append(piece);
@@ -266,7 +266,10 @@ const firstBytes = 128 * 1024;
  */
 class Gather {
   #memory: Buffer | undefined;
-  /** Whether the last read was: the next one will be, too, and no memory is taken ahead of it. */
+  /**
+   * Whether the last read was kept: the next one probably is, too, so no memory is allocated in
+   * advance.
+   */
   #isKept = false;
 
   /** The pieces as one buffer, valid until the next call. Call {@link keep} to use it longer. */
