@@ -7,8 +7,9 @@ export interface Asking {
 }
 
 /**
- * Requests of an open loop: the n-th is due n/rate seconds after the start, rounded up to a whole millisecond, which
- * is the grain of Node's timers. It goes to the connection that has been free for longest, and waits where none is.
+ * Requests of an open loop: the n-th is due n/rate seconds after the start, rounded up to a whole
+ * millisecond, which is the grain of Node's timers. It goes to the connection that has been free
+ * for longest, and waits where none is.
  */
 export class Arrivals<Free extends Asking> {
   readonly #gapMs: number;

@@ -1,4 +1,7 @@
-/** One connection of the load: sends ready bytes and finds the end of the reply with as little parsing as possible. */
+/**
+ * One connection of the load: sends ready bytes and finds the end of the reply with as little
+ * parsing as possible.
+ */
 import { connect, type Socket } from "node:net";
 import { terminal, textMark } from "./events.ts";
 

@@ -1,4 +1,7 @@
-/** Starts the vendors, the load, the bare proxy, the gateway of this checkout and, with `--gateway`, another one. */
+/**
+ * Starts the vendors, the load, the bare proxy, the gateway of this checkout and, with `--gateway`,
+ * another one.
+ */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { nextMessage, startScript, stop } from "./child.ts";

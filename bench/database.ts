@@ -1,4 +1,7 @@
-/** The database of a gateway: started by the bench, so that it is not bound to the contestants' core. */
+/**
+ * The database of a gateway: started by the bench, so that it is not bound to the contestants'
+ * core.
+ */
 import { join } from "node:path";
 import { startEmbedded } from "../src/db/embedded/embedded.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../test/support/test-server.ts";

@@ -51,7 +51,8 @@ export async function install(options: InstallOptions): Promise<Installation> {
   const lines = [
     "version: 1",
     "vendors:",
-    // A turn ends in the middle of its streams. Without `abort` they would be read on in the gateway's next turn.
+    // A turn ends in the middle of its streams. Without `abort` they would be read on in the
+    // gateway's next turn.
     ...Object.entries(vendors).map(
       ([name, port]) =>
         `  ${name}: { kind: openai-compatible, base_url: "http://127.0.0.1:${port}/v1", on_disconnect: abort }`,
@@ -105,7 +106,10 @@ export interface Operator {
 
 const retriesMax = 5;
 
-/** Retries if the gateway says so: on a busy machine its database may not answer within the second that it waits. */
+/**
+ * Retries if the gateway says so: on a busy machine its database may not answer within the second
+ * that it waits.
+ */
 const retry: Interceptor = (next) => async (request) => {
   for (let left = retriesMax; ; left--) {
     try {

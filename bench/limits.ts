@@ -8,7 +8,10 @@ import { median } from "./statistics.ts";
 /** Limits that no call reaches. */
 const rateLimits = { rpm: 1_000_000, tpm: 1_000_000_000, concurrency: 1_000 };
 
-/** Sends calls of both keys in turns, one at a time. Returns the milliseconds that the limits add at p50. */
+/**
+ * Sends calls of both keys in turns, one at a time. Returns the milliseconds that the limits add at
+ * p50.
+ */
 export async function benchLimits(gateway: GatewayContestant, pairs: number): Promise<number> {
   const { operator, accountId, ports } = gateway;
   const limited = await operator.createKey(accountId, rateLimits);

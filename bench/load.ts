@@ -1,6 +1,7 @@
 /**
- * Process: the load that wrk cannot make: streams, and requests at fixed times. Each message of the bench starts a load; it
- * answers with a {@link Reading} when the measurement starts, and with another one at its end.
+ * Process: the load that wrk cannot make: streams, and requests at fixed times. Each message of the
+ * bench starts a load; it answers with a {@link Reading} when the measurement starts, and with
+ * another one at its end.
  */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,7 +19,10 @@ export interface LoadOptions {
   /** Load before the measurement. */
   readonly warmUpMs: number;
   readonly measuredMs: number;
-  /** Open loop: requests per second at fixed times. Default: each connection asks again as soon as it has its reply. */
+  /**
+   * Open loop: requests per second at fixed times. Default: each connection asks again as soon as
+   * it has its reply.
+   */
   readonly rate?: number;
 }
 
@@ -119,11 +123,14 @@ class Load implements ConnectionOwner {
     const { stream } = this.#scenario;
     if (this.isPaced) return this.#chunks;
     if (stream === undefined || this.#replies === 0) return this.#replies;
-    // Counting events would cost more than receiving them, and all streams have the same number of bytes.
+    // Counting events would cost more than receiving them, and all streams have the same number of
+    // bytes.
     return Math.round(this.#receivedBytes * ((this.#replies * stream.chunks) / this.#replyBytes));
   }
 
-  /** Waits until more than `units` are counted. @throws if a request failed, or nothing is answered */
+  /**
+   * Waits until more than `units` are counted. @throws if a request failed, or nothing is answered
+   */
   async waitBeyond(units: number): Promise<void> {
     for (const end = performance.now() + silenceMs; this.units <= units; await sleep(20)) {
       if (performance.now() > end) this.#failure ||= "nothing was answered";

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: the gateway against a bare proxy, under the same load, in one run on 127.0.0.1. How to read the figures:
- * docs/performance.md.
+ * `npm run bench`: the gateway against a bare proxy, under the same load, in one run on 127.0.0.1.
+ * How to read the figures: docs/performance.md.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -37,8 +37,9 @@ async function main(args: readonly string[]): Promise<void> {
   let undone: Promise<void> | undefined;
   const undoAll = (): Promise<void> => (undone ??= undo(cleanup));
   const abandon = (): void => void undoAll().finally(() => process.exit(1));
-  // Gateways and PostgreSQL would outlive this process; a reader that leaves early (| head) ends it too.
-  // npm passes on a signal that this process may also get itself, so the second one must not end it.
+  // Gateways and PostgreSQL would outlive this process; a reader that leaves early (| head) ends it
+  // too. npm passes on a signal that this process may also get itself, so the second one must not
+  // end it.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, abandon);
   process.stdout.once("error", abandon);
   try {
@@ -96,7 +97,10 @@ async function benchScenarios(
   return measured;
 }
 
-/** Prints how much faster than the bare proxy vendor and load are, without a contestant between them. */
+/**
+ * Prints how much faster than the bare proxy vendor and load are, without a contestant between
+ * them.
+ */
 async function printHeadroom(
   { seconds, mayRefuse }: BenchOptions,
   { loads, vendors, all }: Contestants,

@@ -89,7 +89,10 @@ export interface Counted extends Measurement {
   readonly units: number;
 }
 
-/** Sends JSON requests until a contestant has answered so many: V8 compiles its hot code in this time. */
+/**
+ * Sends JSON requests until a contestant has answered so many: V8 compiles its hot code in this
+ * time.
+ */
 export async function warmUp(
   loads: Loads,
   turn: Omit<Turn, "warmUpSeconds">,
@@ -173,7 +176,8 @@ function perUnit(
 ): Pick<Measurement, "cpuMicros" | "databaseMicros" | "switches"> {
   return {
     cpuMicros: (to.cpuMicros - from.cpuMicros) / units,
-    // Ended backends are counted in ticks of 10 ms, living ones in nanoseconds: a short turn may be below 0.
+    // Ended backends are counted in ticks of 10 ms, living ones in nanoseconds: a short turn may be
+    // below 0.
     databaseMicros: Math.max(0, to.databaseMicros - from.databaseMicros) / units,
     switches: (to.switches - from.switches) / units,
   };

@@ -1,4 +1,7 @@
-/** nginx as a vendor that sends one whole reply, and wrk as its load generator: native programs that cost little. */
+/**
+ * nginx as a vendor that sends one whole reply, and wrk as its load generator: native programs that
+ * cost little.
+ */
 import { type ChildProcess, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -1,6 +1,7 @@
 /**
- * Latency with many connections. The closed loop measures how much a contestant can do; the open loop then sends 60 % of
- * that at fixed times. Latency counts from the time at which a request was due, so a slow reply cannot hide the delay of others.
+ * Latency with many connections. The closed loop measures how much a contestant can do; the open
+ * loop then sends 60 % of that at fixed times. Latency counts from the time at which a request was
+ * due, so a slow reply cannot hide the delay of others.
  */
 import { type ContestantName, measure, measureOpenLoop, type Measurement } from "./measure.ts";
 import { print, row } from "./report.ts";
@@ -13,7 +14,9 @@ const connections = 512;
 /** The rate of the open loop, as a share of the closed loop's just before. */
 const rateShare = 0.6;
 
-/** Below this share of its rate the contestant has fallen behind: latencies are of a growing queue. */
+/**
+ * Below this share of its rate the contestant has fallen behind: latencies are of a growing queue.
+ */
 const keptShare = 0.95;
 
 interface Turn {

@@ -1,8 +1,10 @@
 /** Free ports for the processes of the bench. */
 import { createServer } from "node:net";
 
-/** Below those that systems give to outgoing connections, one of which could take a port first. Benches that run beside each
- * other begin at different ports, for the same reason. */
+/**
+ * Below those that systems give to outgoing connections, one of which could take a port first.
+ * Benches that run beside each other begin at different ports, for the same reason.
+ */
 const ports = { first: 20_000, count: 12_000, perBench: 20 };
 
 let nextPort = (process.pid * ports.perBench) % ports.count;

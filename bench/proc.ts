@@ -26,7 +26,9 @@ export function descendants(pid: number): number[] {
   return found;
 }
 
-/** Sums up a process and its descendants, such as workers. Threads that have ended are not included. */
+/**
+ * Sums up a process and its descendants, such as workers. Threads that have ended are not included.
+ */
 export function usageOf(pid: number): ProcessUsage {
   const sum = { cpuMicros: 0, switches: 0 };
   for (const { cpuMicros, switches } of [pid, ...descendants(pid)].map(threadUsage)) {
@@ -36,7 +38,10 @@ export function usageOf(pid: number): ProcessUsage {
   return sum;
 }
 
-/** Finds the parent of all processes of a PostgreSQL server. Resolves with `undefined` if it runs on another machine. */
+/**
+ * Finds the parent of all processes of a PostgreSQL server. Resolves with `undefined` if it runs on
+ * another machine.
+ */
 export async function findPostmaster(url: string): Promise<number | undefined> {
   const client = new Client({ connectionString: url });
   await client.connect();
@@ -49,7 +54,10 @@ export async function findPostmaster(url: string): Promise<number | undefined> {
   }
 }
 
-/** CPU microseconds of a server so far: backends, background processes, and backends that have ended. */
+/**
+ * CPU microseconds of a server so far: backends, background processes, and backends that have
+ * ended.
+ */
 export function postgresCpuMicros(postmaster: number): number {
   const endedMicros = (): number => statOf(postmaster)?.childMicros ?? 0;
   for (;;) {
@@ -60,7 +68,10 @@ export function postgresCpuMicros(postmaster: number): number {
   }
 }
 
-/** `schedstat` counts nanoseconds. `stat` has ticks of 10 ms: too coarse for 40 backends in two seconds. */
+/**
+ * `schedstat` counts nanoseconds. `stat` has ticks of 10 ms: too coarse for 40 backends in two
+ * seconds.
+ */
 function threadUsage(pid: number): ProcessUsage {
   const sum = { cpuMicros: 0, switches: 0 };
   for (const thread of list(`/proc/${pid}/task`)) {

@@ -1,4 +1,7 @@
-/** A scenario in rounds: the contestants take turns, so that other work on the machine affects all of them. */
+/**
+ * A scenario in rounds: the contestants take turns, so that other work on the machine affects all
+ * of them.
+ */
 import {
   type Contestant,
   type ContestantName,
@@ -48,7 +51,10 @@ export interface RoundsOptions {
   readonly options: BenchOptions;
 }
 
-/** Measures a scenario. The bare proxy begins each round, then the gateways take turns at being first. */
+/**
+ * Measures a scenario. The bare proxy begins each round, then the gateways take turns at being
+ * first.
+ */
 export async function runRounds(run: RoundsOptions): Promise<Rounds> {
   const { scenario, contestants, loads, options } = run;
   const { seconds, mayRefuse, firstWarmUpSeconds, warmUpSeconds } = options;

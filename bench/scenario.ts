@@ -82,7 +82,10 @@ export const scenarios: readonly Scenario[] = [
   },
 ];
 
-/** The name of a scenario's model at its vendor. As long as the public one, so that all contestants send bodies of one length. */
+/**
+ * The name of a scenario's model at its vendor. As long as the public one, so that all contestants
+ * send bodies of one length.
+ */
 export function vendorModel(name: ScenarioName): string {
   return `vendor-${name}`;
 }
@@ -102,7 +105,10 @@ export function scenarioOf(name: ScenarioName): Scenario {
 /** The path that all requests have. */
 export const requestPath = "/v1/chat/completions";
 
-/** The body of a request. The gateway estimates fewer tokens than `max_tokens` for any stream here, so no hold grows. */
+/**
+ * The body of a request. The gateway estimates fewer tokens than `max_tokens` for any stream here,
+ * so no hold grows.
+ */
 export function requestBody({ bodyBytes, stream }: Scenario, model: string): Buffer {
   const content = "x".repeat(bodyBytes - 120);
   const messages = [{ role: "user", content }];

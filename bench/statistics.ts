@@ -13,7 +13,10 @@ export interface Ratio {
   readonly median: number;
   readonly least: number;
   readonly most: number;
-  /** The least of all dividends over the least of all divisors: other work on the machine only adds CPU time. */
+  /**
+   * The least of all dividends over the least of all divisors: other work on the machine only adds
+   * CPU time.
+   */
   readonly quietest: number;
 }
 

@@ -1,4 +1,7 @@
-/** Process: a vendor that streams ready chunks, as fast as they are read or at a human pace. Sends its port. */
+/**
+ * Process: a vendor that streams ready chunks, as fast as they are read or at a human pace. Sends
+ * its port.
+ */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { closing, delta, noStamp, opening } from "./events.ts";
@@ -20,8 +23,11 @@ const server = createServer((request, response) => {
   });
 });
 
-/** Writes HTTP chunks straight to the socket: this process must be faster than the contestants. Each event is a chunk of its
- * own, as vendors send them. Otherwise the bare proxy would send a group as one chunk. */
+/**
+ * Writes HTTP chunks straight to the socket: this process must be faster than the contestants. Each
+ * event is a chunk of its own, as vendors send them. Otherwise the bare proxy would send a group as
+ * one chunk.
+ */
 function flood(response: ServerResponse, { chunks, groupChunks }: StreamShape): void {
   const { socket } = response;
   const group = Buffer.from(chunkOf(delta(noStamp)).repeat(groupChunks));
@@ -52,7 +58,10 @@ interface PacedStream {
 /** The most milliseconds between two chunks. */
 const gapMs = Math.max(...scenarios.map(({ stream }) => stream?.gapMs ?? 0));
 
-/** One clock for all paced streams. Each stream has its own millisecond of the gap, so they do not come in bursts. */
+/**
+ * One clock for all paced streams. Each stream has its own millisecond of the gap, so they do not
+ * come in bursts.
+ */
 class Pacer {
   readonly #slots = Array.from({ length: gapMs }, () => new Set<PacedStream>());
   readonly #startMs = performance.now();

@@ -1,6 +1,7 @@
 /**
- * Budgets: what a key or an account may spend per day, week or month. The ledger enforces them (ledger_budget_*), by the
- * database's clock; here they are checked, set and read. SQL: setting one is a function of the ledger.
+ * Budgets: what a key or an account may spend per day, week or month. The ledger enforces them
+ * (ledger_budget_*), by the database's clock; here they are checked, set and read. SQL: setting one
+ * is a function of the ledger.
  */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
@@ -13,7 +14,9 @@ import type { RowOf } from "../db/row.ts";
 import { parseTimeZone } from "./calls/buckets.ts";
 import type { BudgetEntity } from "./entity.ts";
 
-/** A budget that no call has touched since its period ended still has the figures of that period. */
+/**
+ * A budget that no call has touched since its period ended still has the figures of that period.
+ */
 const readSql = `
   select b.owner_id, b.period, b.amount, b.time_zone,
       case when b.end_time > now() then b.spent else 0 end as spent,

@@ -1,7 +1,7 @@
-/** What billing keeps. The balance, the holds and the entries are written by SQL functions only. */
+/** Tables of billing. SQL functions alone write the balance, the holds and the entries. */
 import { defineEntity, p } from "@mikro-orm/core";
 
-/** What an account has, in nano-USD. The hot row: read it, never write it through the ORM. */
+/** The balance of an account in nano-USD. The hot row: read it, never write it through the ORM. */
 export const BalanceEntity = defineEntity({
   name: "BalanceEntity",
   tableName: "balance",
@@ -9,9 +9,9 @@ export const BalanceEntity = defineEntity({
     accountId: p.uuid().primary(),
     available: p.bigint().defaultRaw("0"),
     held: p.bigint().defaultRaw("0"),
-    /** Whoever falls below it is reported. Null: nobody asked. */
+    /** A balance below this amount is reported. Null without an alert. */
     lowBelow: p.bigint().nullable(),
-    /** When a batch was last counted in budgets. Null: the account has none. */
+    /** Time of the last batch that was counted in budgets. Null if the account has no budget. */
     budgetTime: p.datetime().columnType("timestamptz").nullable(),
     /** The highest id of its holds, open or ended. Null: it never had one. */
     newestHold: p.uuid().nullable(),
@@ -38,7 +38,7 @@ export const OpenHoldEntity = defineEntity({
   },
 });
 
-/** What an open hold is settled with if its process dies. */
+/** The charge of an open hold if its process dies. */
 export const HoldCheckpointEntity = defineEntity({
   name: "HoldCheckpointEntity",
   tableName: "hold_checkpoint",
@@ -50,7 +50,7 @@ export const HoldCheckpointEntity = defineEntity({
   checks: [{ name: "hold_checkpoint_cost_check", expression: "cost >= 0" }],
 });
 
-/** What a hold grew by. Append-only. */
+/** An extension of a hold. Append-only. */
 export const HoldStepEntity = defineEntity({
   name: "HoldStepEntity",
   tableName: "hold_step",
@@ -63,7 +63,7 @@ export const HoldStepEntity = defineEntity({
   checks: [{ name: "hold_step_amount_check", expression: "amount > 0" }],
 });
 
-/** What a key has spent and holds. */
+/** The spent and held amounts of a key. */
 export const KeySpendEntity = defineEntity({
   name: "KeySpendEntity",
   tableName: "key_spend",
@@ -78,7 +78,7 @@ export const KeySpendEntity = defineEntity({
   checks: [{ name: "key_spend_check", expression: "held >= 0 and spent >= 0" }],
 });
 
-/** What a key or an account (`ownerId`) may spend in a period. `period`: BudgetPeriod. */
+/** A spending limit of a key or an account (`ownerId`) per period. `period`: BudgetPeriod. */
 export const BudgetEntity = defineEntity({
   name: "BudgetEntity",
   tableName: "budget",
@@ -119,7 +119,10 @@ export const NodeEntity = defineEntity({
   },
 });
 
-/** What a call was charged when its hold ended, in nano-USD: all sides of one transaction, and the hold. Append-only. */
+/**
+ * The charge of a call when its hold ended, in nano-USD: all sides of one transaction, and the
+ * hold. Append-only.
+ */
 export const LedgerChargeEntity = defineEntity({
   name: "LedgerChargeEntity",
   tableName: "ledger_charge",
@@ -149,7 +152,7 @@ export const LedgerChargeEntity = defineEntity({
   ],
 });
 
-/** The hold of a call that cost nobody anything, in nano-USD. Removed by month. */
+/** The hold of a free call, in nano-USD. Removed by month. */
 export const ReleasedHoldEntity = defineEntity({
   name: "ReleasedHoldEntity",
   tableName: "released_hold",
@@ -173,8 +176,9 @@ export const ReleasedHoldEntity = defineEntity({
 });
 
 /**
- * One side of a transaction that is no charge. Append-only. `account`: see `src/db/migration/0001-baseline/billing.sql`;
- * `kind`: LedgerKind. The view `ledger_entry` has the sides of charges too, in the same columns.
+ * One side of a transaction that is no charge. Append-only. `account`: see
+ * `src/db/migration/0001-baseline/billing.sql`; `kind`: LedgerKind. The view `ledger_entry` has the
+ * sides of charges too, in the same columns.
  */
 export const LedgerSideEntity = defineEntity({
   name: "LedgerSideEntity",
@@ -230,21 +234,21 @@ export const LedgerCheckpointEntity = defineEntity({
   },
 });
 
-/** What the audited entries say that an account has, in nano-USD. */
+/** The balance of an account according to the audited entries, in nano-USD. */
 export const AuditedAccountEntity = defineEntity({
   name: "AuditedAccountEntity",
   tableName: "audited_account",
   properties: { accountId: p.uuid().primary(), amount: p.bigint() },
 });
 
-/** What the audited entries say that a key has spent, in nano-USD. */
+/** The spent amount of a key according to the audited entries, in nano-USD. */
 export const AuditedKeyEntity = defineEntity({
   name: "AuditedKeyEntity",
   tableName: "audited_key",
   properties: { keyId: p.uuid().primary(), spent: p.bigint() },
 });
 
-/** What the audited entries say that a budget has spent in its period, in nano-USD. */
+/** The spent amount of a budget in its period according to the audited entries, in nano-USD. */
 export const AuditedBudgetEntity = defineEntity({
   name: "AuditedBudgetEntity",
   tableName: "audited_budget",
@@ -257,7 +261,7 @@ export const AuditedBudgetEntity = defineEntity({
   },
 });
 
-/** What retention has removed: the ids below `firstId` of the table `name`. */
+/** Rows removed by retention: the IDs below `firstId` of the table `name`. */
 export const RetentionFloorEntity = defineEntity({
   name: "RetentionFloorEntity",
   tableName: "retention_floor",
@@ -284,7 +288,9 @@ export const BookingEntity = defineEntity({
   checks: [{ name: "booking_amount_check", expression: "amount <> 0" }],
 });
 
-/** A code that is worth money, by its hash. `kind`: LedgerKind. Redeemed by an SQL function only. */
+/**
+ * A code that is worth money, by its hash. `kind`: LedgerKind. Redeemed by an SQL function only.
+ */
 export const RedeemCodeEntity = defineEntity({
   name: "RedeemCodeEntity",
   tableName: "redeem_code",
@@ -334,7 +340,7 @@ export const ModelPriceEntity = defineEntity({
   },
 });
 
-/** The tables of billing, beside those of the call log. */
+/** The tables of billing, except those of the call log. */
 export const billingEntities = [
   BalanceEntity,
   OpenHoldEntity,

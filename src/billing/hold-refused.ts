@@ -1,27 +1,32 @@
-/** The error of a hold that the ledger refused: it names what is missing, of what, and what helps. */
+/**
+ * The error of a hold that the ledger refused: it names what is missing, of what, and what helps.
+ */
 import { periodWords } from "../core/budgets.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd } from "../core/money.ts";
 import type { BudgetLeft, HoldVerdict } from "./ledger/ledger.ts";
 
-/** What was to be held. */
+/** The requested hold. */
 export interface RefusedHold {
   readonly verdict: Extract<HoldVerdict, { admitted: false }>;
   readonly neededNanos: bigint;
-  /** The key's spend limit. Default: it has none. */
+  /** The key's spend limit. Default: no limit. */
   readonly limitNanos?: bigint | undefined;
   /** A call, whose customer can ask for fewer tokens, or a task. */
   readonly subject: "call" | "task";
 }
 
-/** What may be spent at most, and what is left of that. */
+/** A spending limit, and its remaining amount. */
 interface Spendable {
   readonly left: string;
   readonly remedy: string;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** 402 for a refused hold: the balance, the key's spend limit or a budget does not cover it (R-MON-4, R-KEY-4). */
+/**
+ * 402 for a refused hold: the balance, the key's spend limit or a budget does not cover it
+ * (R-MON-4, R-KEY-4).
+ */
 export function holdRefused(refused: RefusedHold): GatewayError {
   const { neededNanos, subject } = refused;
   const needed = formatUsd(neededNanos);

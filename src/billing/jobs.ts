@@ -1,4 +1,6 @@
-/** Billing's background jobs: recovery of holds, partitions of the coming months, the ledger audit. */
+/**
+ * Billing's background jobs: recovery of holds, partitions of the coming months, the ledger audit.
+ */
 import type { Pool } from "pg";
 import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import { ensurePartitions, type PartitionedTable } from "../db/partition.ts";
@@ -14,22 +16,27 @@ type LogEvent = (message: string, fields: Readonly<Record<string, unknown>>) => 
 interface BillingJobsOptions extends Partial<LedgerTimings> {
   /** The connections of the jobs. */
   readonly pool: Pool;
-  /** The ledger's `nodeId`: a process that has sent heartbeats for long enough may declare silent ones dead.
-   * Default: none; then only expired holds and those of processes that ended are recovered. */
+  /**
+   * The ledger's `nodeId`: a process that has sent heartbeats for long enough may declare silent
+   * ones dead. Default: none; then only expired holds and holds of ended processes are recovered.
+   */
   readonly nodeId?: string;
-  /** Logs what an operator should know, without secrets. Default: nothing. */
+  /** Logs warnings for operators, without secrets. Default: no log. */
   readonly warn?: LogEvent;
-  /** Logs what an operator must know: that the ledger is wrong. Default: `warn`. */
+  /** Logs alarms for operators, such as a wrong ledger. Default: `warn`. */
   readonly alarm?: LogEvent;
-  /** Logs what operators may want to know later. Default: nothing. */
+  /** Logs information for operators. Default: no log. */
   readonly info?: LogEvent;
-  /** How many days the call log keeps calls. Default: for ever. */
+  /** Days for which the call log keeps calls. Default: indefinitely. */
   readonly callDays?: number | undefined;
-  /** Called when a recovery has taken an account below its threshold. Default: nothing. */
+  /** Called when a recovery has taken an account below its threshold. Default: no callback. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
-  /** Called when an account could not pay all that a recovery charged. Default: nothing. */
+  /** Called when an account could not pay all that a recovery charged. Default: no callback. */
   readonly onLoss?: (accountId: string, lossNanos: bigint) => void;
-  /** Called at each {@link Failpoint} of a recovery, where tests kill the process. Default: nothing. */
+  /**
+   * Called at each {@link Failpoint} of a recovery; tests kill the process there. Default: no
+   * callback.
+   */
   readonly failpoint?: Failpoint;
 }
 
@@ -39,7 +46,7 @@ export interface BillingJobs extends PeriodicJobs {
   recoverHolds(): Promise<number>;
   /** Audits the ledger now. Undefined means another process is doing it. */
   audit(): Promise<readonly AuditBreach[] | undefined>;
-  /** How many breaches the last audit of this process found; 0 before the first. */
+  /** Number of breaches found by the last audit of this process; 0 before the first. */
   findings(): number;
 }
 
@@ -52,20 +59,26 @@ export const billingPartitions: readonly PartitionedTable[] = [
   { table: "released_hold", column: "id" },
 ];
 
-/** How often missing partitions are made. There are months of reserve. */
+/** Interval between checks for missing partitions. They are created months ahead. */
 const partitionMs = 60 * 60 * 1_000;
 
-/** How often the ledger is audited, and how soon after the start: not among its first calls. */
+/**
+ * Interval between audits, and the delay of the first one, so that it does not compete with the
+ * first calls.
+ */
 const auditMs = 60 * 60 * 1_000;
 const firstAuditMs = 5 * 60 * 1_000;
 
-/** How soon after the start old months are removed: after an audit. */
+/** Delay of the first removal of old months: after an audit. */
 const firstRemovalMs = 10 * 60 * 1_000;
 
-/** How many breaches a log line names. */
+/** Maximum number of breaches in a log line. */
 const loggedMax = 10;
 
-/** Creates the jobs; {@link PeriodicJobs.start} begins, with the partitions of the coming months first. */
+/**
+ * Creates the jobs; {@link PeriodicJobs.start} begins, with the partitions of the coming months
+ * first.
+ */
 export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
   const { pool, nodeId, failpoint, warn = () => {} } = options;
   const { onLowBalance = () => {}, onLoss = () => {} } = options;
@@ -129,7 +142,10 @@ function createAudit(
   };
 }
 
-/** Logs the checkpoint, which an operator can note elsewhere and pass to `uas ledger audit --expect`. */
+/**
+ * Logs the checkpoint, which an operator can note elsewhere and pass to `uas ledger audit
+ * --expect`.
+ */
 function logCheckpoint({ checkpoint, isComplete }: AuditReport, info: LogEvent): void {
   const { n, hash, time, entries, sums } = checkpoint;
   info("ledger checkpoint", { checkpoint: n, hash, time, entries, sums, isComplete });
@@ -153,9 +169,9 @@ interface RecoveryOptions {
   readonly pool: Pool;
   /** The process that recovers. Undefined if no process is declared dead now. */
   readonly nodeId: string | undefined;
-  /** How long a process is silent before it counts as dead. */
+  /** Silence after which a process counts as dead. */
   readonly silentMs: number;
-  /** How long a hold lives that is not renewed. */
+  /** Lifetime of a hold that is not renewed. */
   readonly holdTtlMs: number;
   readonly warn: LogEvent;
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
@@ -170,12 +186,12 @@ const recoveryMax = 10_000;
 
 /**
  * Finds the holds to end. $1: the processes that have ended. $2: half of the time after which a
- * silent process counts as dead, in milliseconds. $3: how long a hold lives, in milliseconds.
+ * silent process counts as dead, in milliseconds. $3: lifetime of a hold, in milliseconds.
  *
- * An expired hold of a living process is ended only if that process was in touch for the life of a
- * hold and did not renew it. If the database's clock is set forward, all holds expire at once, and
- * those of running calls are renewed soon. Without that, recovery would end them first, and each
- * stream whose hold has to grow would fail.
+ * An expired hold of a living process is ended only if that process was in touch for the lifetime
+ * of a hold and did not renew it. If the database's clock is set forward, all holds expire at once,
+ * and those of running calls are renewed soon. Without this rule, recovery would end them first,
+ * and each stream whose hold has to grow would fail.
  */
 const findStatement = `
 select account_id, array_agg(id) as ids from (
@@ -189,10 +205,10 @@ select account_id, array_agg(id) as ids from (
 ) gone group by account_id order by account_id`;
 
 /**
- * Ends the holds of dead processes, and expired ones, by the database's clock alone. Each account has a transaction of
- * its own, which locks the account before its holds, as everywhere.
+ * Ends the holds of dead processes, and expired holds, by the database's clock alone. Each account
+ * has a separate transaction, which locks the account before its holds, as everywhere.
  *
- * @returns how many holds it ended.
+ * @returns the number of ended holds
  */
 async function recoverHolds(options: RecoveryOptions): Promise<number> {
   const { pool, nodeId, silentMs, holdTtlMs, warn, failpoint } = options;

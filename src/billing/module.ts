@@ -1,4 +1,7 @@
-/** Puts the billing room together: its services for any process with the database, the ledger and the jobs for a server. */
+/**
+ * Puts the billing room together: its services for any process with the database, the ledger and
+ * the jobs for a server.
+ */
 import type { Logger } from "pino";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
@@ -22,12 +25,12 @@ import type { LedgerTimings } from "./ledger/ledger.ts";
 import { createRedeemService } from "./redeem/service.ts";
 import { createBillingService } from "./service.ts";
 
-/** What {@link createBillingRoom} is built on. */
+/** Dependencies of {@link createBillingRoom}. */
 export interface BillingRoomOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly config: Pick<Config, "models">;
-  /** Whether there is such an account, also a suspended one. The account room knows. */
+  /** Whether the account exists, suspended or not. Provided by the account room. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** Called when a booking takes an account below its threshold. */
   readonly onLowBalance: OnLowBalance;
@@ -84,7 +87,7 @@ export async function spentOfKeys(
   return new Map(rows.map(({ key_id, spent }) => [key_id, BigInt(spent)]));
 }
 
-/** What {@link openLedger} is built on. */
+/** Dependencies of {@link openLedger}. */
 export interface OpenLedgerOptions {
   readonly database: Database;
   readonly settings: Pick<Settings, "dataDir">;
@@ -94,11 +97,13 @@ export interface OpenLedgerOptions {
   readonly onLowBalance: OnLowBalance;
   /** Called when calls have cost more than their account could pay. */
   readonly onLoss: (accountId: string, lossNanos: bigint) => void;
-  /** The files of the journal. Default: a new one to write, and all of the data folder to replay. */
+  /**
+   * The files of the journal. Default: a new one to write, and all of the data folder to replay.
+   */
   readonly journal?: JournalNames | undefined;
-  /** For tests. Default: those of {@link LedgerTimings}. */
+  /** For tests. Default: {@link LedgerTimings}. */
   readonly timings?: Partial<LedgerTimings> | undefined;
-  /** For tests that kill the process. Default: nothing. */
+  /** For tests that kill the process. Default: none. */
   readonly failpoint?: Failpoint | undefined;
 }
 
@@ -135,8 +140,9 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
 }
 
 /**
- * Makes missing partitions before the first call: PostgreSQL refuses a row on its way into the default partition while
- * the month's own is made, and the record of a call would be lost. A failure is logged; the jobs try again.
+ * Makes missing partitions before the first call: PostgreSQL refuses a row on its way into the
+ * default partition while the month's own is made, and the record of a call would be lost. A
+ * failure is logged; the jobs try again.
  */
 export async function prepareLedger(
   { jobPool }: Pick<Database, "jobPool">,

@@ -13,9 +13,9 @@ import { newestCheckpoint } from "./audit/checkpoint.ts";
 /** See {@link removeOldMonths}. */
 interface RetentionOptions {
   readonly auditor: Auditor;
-  /** How many days calls are kept. Default: for ever. */
+  /** Days for which calls are kept. Default: indefinitely. */
   readonly callDays?: number | undefined;
-  /** The current time. Default: that of the database's clock. */
+  /** The current time. Default: the database's clock. */
   readonly now?: Date;
 }
 
@@ -23,12 +23,18 @@ interface RetentionOptions {
 interface Kept {
   readonly table: "hold_step" | "released_hold" | "call";
   readonly days: number;
-  /** SQL: whether a month still has to stay, asked with its table locked. $1: its first id, $2: the next one's, $3: the
-   * number of the newest audited entry. Default: it has not. */
+  /**
+   * SQL condition by which a month stays, evaluated while its table is locked. $1: its first ID,
+   * $2: the next month's first ID, $3: the number of the newest audited entry. Default: no
+   * condition.
+   */
   readonly isNeeded?: string;
 }
 
-/** An audit counts the steps of each new charge. An open hold may belong to a process whose clock is wrong. */
+/**
+ * An audit counts the steps of each new charge. An open hold may belong to a process whose clock is
+ * wrong.
+ */
 const neededSteps = `
 exists (select from open_hold where id >= $1 and id < $2)
   or exists (select from ended_hold where seq > $3 and steps > 0 and id >= $1 and id < $2)`;
@@ -40,12 +46,15 @@ not exists (select from retention_floor where name = 'hold_step' and first_id >=
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
-/** How long to wait for a lock: everybody who comes later waits behind this one, calls too. The next run tries again. */
+/**
+ * Maximum wait for a lock: every later statement waits behind this one, including those of calls.
+ * The next run tries again.
+ */
 const lockTimeout = "300ms";
 
 /**
- * Removes the months that are old enough and audited; one process at a time. A month whose tables are in use stays until
- * the next time.
+ * Removes the months that are old enough and audited; one process at a time. A month whose tables
+ * are in use stays until the next time.
  *
  * @returns the removed partitions, such as `call_2026_08`
  */
@@ -74,7 +83,8 @@ async function removeMonths(client: PoolClient, kept: Kept, now: Date): Promise<
   for (const month of await monthsOf(client, kept.table)) {
     const next = addMonths(month, 1);
     const isOld = next.getTime() + kept.days * dayMs <= now.getTime();
-    // What was not audited cannot be audited later. Months go in their order: one floor says what is left.
+    // Entries that were not audited cannot be audited later. Months are removed in order, so that
+    // one floor describes the rest.
     if (!isOld || firstId(next) > holdId) break;
     if (!(await removeMonth(client, kept, { month, next, seq }))) break;
     removed.push(partitionName(kept.table, month));

@@ -3,13 +3,16 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { canSeeAccount, isOperator, noSuchAccount } from "../core/caller-rules.ts";
 import { invalid } from "../core/validation.ts";
 
-/** The account of a request: any for an operator, its own for a session. @throws GatewayError NOT_FOUND */
+/**
+ * The account of a request: any for an operator, its own for a session. @throws GatewayError
+ * NOT_FOUND
+ */
 export function parseAccount(accountId: string, context: Pick<HandlerContext, "values">): string {
   if (!canSeeAccount(context, accountId)) throw noSuchAccount();
   return accountId;
 }
 
-/** As {@link parseAccount}; undefined for all accounts, which only an operator may ask for. */
+/** Like {@link parseAccount}; undefined for all accounts, which only an operator may request. */
 export function parseScope(
   accountId: string,
   context: Pick<HandlerContext, "values">,

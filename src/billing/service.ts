@@ -1,4 +1,7 @@
-/** The RPCs of BillingService. The access option of each RPC is checked before; the account is checked here. */
+/**
+ * The RPCs of BillingService. The access option of each RPC is checked before; the account is
+ * checked here.
+ */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
@@ -43,13 +46,13 @@ interface BillingServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Pool;
   readonly clock: Clock;
-  /** Whether there is such an account, also a suspended one. The account room knows. */
+  /** Whether the account exists, suspended or not. Provided by the account room. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** The configured models, by key. Default: none. */
   readonly models?: ReadonlyMap<string, ModelConfig>;
   /** The connections of audits, which take long. Default: `pool`. */
   readonly auditPool?: Pool;
-  /** Called when a booking takes an account below its threshold. Default: nothing. */
+  /** Called when a booking takes an account below its threshold. Default: no callback. */
   readonly onLowBalance?: OnLowBalance;
 }
 
@@ -139,7 +142,7 @@ function moneyRpcs({
   };
 }
 
-/** How long an audit on demand waits for one that runs. */
+/** Maximum wait of an audit on demand for a running one. */
 const auditWaitMs = 60 * 1_000;
 
 function auditRpcs(auditor: Auditor): Pick<Rpcs, "auditLedger" | "acceptLedger"> {

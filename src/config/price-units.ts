@@ -12,7 +12,9 @@ const text = [ModelType.TEXT];
 const asInput = "as `input`";
 const asTool = "the bound of calls of the tool";
 
-/** All units, in the order of a receipt and of stored prices. {@link UnitRow} explains the members. */
+/**
+ * All units, in the order of a receipt and of stored prices. {@link UnitRow} explains the members.
+ */
 const units = [
   {
     key: "input",
@@ -311,8 +313,8 @@ interface UnitRow {
   /**
    * The fields of price lists that have its price, with the quantity that their price is for. For
    * tokens the quantity is 1, because the lists also have prices per million. The names are from
-   * `units` in `@pydantic/genai-prices` and `cost` in the schema of models.dev. A field in no row is
-   * reported as not imported.
+   * `units` in `@pydantic/genai-prices` and `cost` in the schema of models.dev. A field in no row
+   * is reported as not imported.
    */
   readonly listed?: { readonly [List in PriceList]?: Readonly<Record<string, number>> };
 }

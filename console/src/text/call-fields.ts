@@ -1,6 +1,6 @@
 /**
- * The fields of a call record that its details show as they are, with their names in every language,
- * in the order of the details.
+ * The fields of a call record that its details show as they are, with their names in every
+ * language, in the order of the details.
  */
 import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 

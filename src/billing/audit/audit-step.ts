@@ -1,6 +1,7 @@
 /**
- * The invariants of what is new in the ledger, as prepared SQL over sets of rows. Each statement reads a bounded number
- * of rows, so that no snapshot lives long: the rows that every call updates could not be vacuumed meanwhile.
+ * Checks the invariants of new ledger entries, as prepared SQL over sets of rows. Each statement
+ * reads a bounded number of rows, because a long snapshot would keep the rows that every call
+ * updates from being vacuumed.
  *
  * The rules are those of audit.ts, under the same names.
  */
@@ -8,7 +9,10 @@ import { firstId } from "../../db/partition.ts";
 import type { Queryable } from "../../db/pool/queryable.ts";
 import { type AuditBreach, breachesMax, budgetBreaches, budgetCharges } from "./audit.ts";
 
-/** What an audit step covers: the entries after `fromSeq` up to `toSeq`, the calls from `fromId` to below `toId`. */
+/**
+ * Range of an audit step: the entries after `fromSeq` up to `toSeq`, the calls from `fromId` to
+ * below `toId`.
+ */
 export interface AuditWindow {
   readonly fromSeq: string;
   readonly toSeq: string;
@@ -22,7 +26,10 @@ const floorId = (name: "hold_step" | "call"): string =>
 
 const newEntries = "ledger_entry where seq > $1 and seq <= $2";
 
-/** I1, I4, I5, I8, I9, I11 and I16 of the new entries: what a call was charged in all, corrections included, is read with them. */
+/**
+ * I1, I4, I5, I8, I9, I11 and I16 of the new entries: what a call was charged in all, corrections
+ * included, is read with them.
+ */
 const entriesSql = `
 with entry as materialized (
   select txn_id, account, account_id, kind, amount, reference, call_id from ${newEntries}
@@ -156,10 +163,13 @@ select 'I11', format('hold %s is not open but has a checkpoint', c.hold_id)
   where h.id is null
 limit ${breachesMax}`;
 
-/** How many accounts or keys one statement compares. */
+/** Maximum number of accounts or keys that one statement compares. */
 const ownersMax = 20_000;
 
-/** I2, I3 and I4 of the accounts after $2 up to $3 (null: all), with the entries that are newer than the audited ones. */
+/**
+ * I2, I3 and I4 of the accounts after $2 up to $3 (null: all), with the entries that are newer than
+ * the audited ones.
+ */
 const accountsSql = `
 with audited as (
   select account_id, sum(amount) as total from (
@@ -233,7 +243,10 @@ export async function auditWindow(
   ];
 }
 
-/** The next full hour from $3 to below $4 that has calls or sums of calls; $1 and $2 bound the ids of the calls. */
+/**
+ * The next full hour from $3 to below $4 that has calls or sums of calls; $1 and $2 bound the ids
+ * of the calls.
+ */
 const nextHourSql = `
 select least(
   (select uuid_hour(id) from call where id >= $1 and id < $2 order by id limit 1),
@@ -241,8 +254,9 @@ select least(
 ) as hour`;
 
 /**
- * Checks the sums of the full hours from the one of the first call of a window to the one before that of `toId`, hour by
- * hour. Hours without calls are skipped: a gateway that nobody used for half a year has 4,400 of them.
+ * Checks the sums of full hours, from the hour of the first call of a window to the hour before
+ * `toId`, hour by hour. Hours without calls are skipped: a gateway that was idle for half a year
+ * has 4,400 of them.
  */
 export async function auditHours(
   client: Queryable,
@@ -281,7 +295,8 @@ async function nextHour(
 }
 
 /**
- * Checks what is true at any moment: balances, what keys and budgets have spent and hold, open holds.
+ * Checks what is true at any moment: balances, what keys and budgets have spent and hold, open
+ * holds.
  *
  * @param seq the entries up to it are in `audited_account`, `audited_key` and `audited_budget`
  */

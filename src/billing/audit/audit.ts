@@ -1,6 +1,7 @@
 /**
- * The invariants of the whole ledger in one SQL statement, which sees one snapshot while calls run. It reads every row:
- * for operators and tests. The hourly audit checks the same rules of what is new: audit-step.ts.
+ * The invariants of the whole ledger in one SQL statement, which sees one snapshot while calls run.
+ * It reads every row: for operators and tests. The hourly audit checks the same rules of what is
+ * new: audit-step.ts.
  */
 import type { Queryable } from "../../db/pool/queryable.ts";
 
@@ -17,7 +18,10 @@ export interface AuditBreach {
 /** The most breaches that one audit reports. */
 export const breachesMax = 100;
 
-/** SQL: the charges `e` of holds that the current period of a budget `b` counts. To be followed by conditions. */
+/**
+ * SQL: the charges `e` of holds that the current period of a budget `b` counts. To be followed by
+ * conditions.
+ */
 export const budgetCharges = `
   from ledger_entry e
     join ledger_charge h on h.account_id = e.account_id and h.id = coalesce(e.call_id, e.txn_id)
@@ -25,7 +29,8 @@ export const budgetCharges = `
       and h.budget_time >= b.start_time and e.seq > b.from_seq and e.account = 2 and e.kind in (2, 6)`;
 
 /**
- * SQL: I15. A budget whose period is over begins the next one with its next call: until then nothing is said of it.
+ * SQL: I15. A budget whose period is over begins the next one with its next call: until then
+ * nothing is said of it.
  *
  * @param entries SQL of what the entries say: owner_id, period and spent
  */
@@ -42,24 +47,29 @@ select 'I15' as rule, format('budget %s of %s has spent %s and holds %s but its 
     and (b.spent <> b.carried + coalesce(e.spent, 0) or b.held <> coalesce(o.held, 0))`;
 
 /**
+ * The invariants:
+ *
  * - I1 the entries of every transaction add up to 0
  * - I2 available + held = the customer entries of the account
  * - I3 held = the open holds of the account
- * - I4 nothing is negative
- * - I5 a hold is open or has ended, never both; only a charge whose hold was ended for its process is corrected, and
- *   nothing else charges
- * - I6 no hold is open that is overdue by more than 60 s, or whose process has been silent for as long
+ * - I4 no amount is negative
+ * - I5 a hold is either open or ended; only a charge whose hold was ended for its process is
+ *   corrected, and nothing else charges
+ * - I6 no open hold is overdue by more than 60 s, or belongs to a process that has been silent for
+ *   as long
  * - I7 a call that held money has its hold, and that hold is ended
- * - I8 a call's cost is what its charge and the corrections of it say, and its vendor's cost what was booked
+ * - I8 a call's cost equals its charge and its corrections, and its vendor cost equals the booked
+ *   one
  * - I9 the refunds of a charge do not exceed what the customer paid for it
- * - I10 what a key has spent and holds is what its holds say
- * - I11 only open holds have a checkpoint, and the steps of a hold are as many and no more than it has
- * - I12 what an account used in an hour is what its calls say
- * - I15 what a budget has spent in its current period and holds is what the entries and open holds of that period say
- * - I16 a call that was charged has its record
+ * - I10 the spent and held amounts of a key equal those of its holds
+ * - I11 only open holds have a checkpoint, and the number of steps of a hold matches its counter
+ * - I12 the hourly usage of an account equals the sum of its calls
+ * - I15 the spent and held amounts of a budget equal the entries and open holds of its current
+ *   period
+ * - I16 a charged call has its record
  *
- * A single statement sees one snapshot: what commits meanwhile is seen everywhere or nowhere. Calls and steps of holds
- * that retention has removed (retention_floor) are not missed.
+ * A single statement sees one snapshot, so a concurrent commit is visible in all its parts or in
+ * none. Calls and steps of holds that retention removed (retention_floor) do not count as missing.
  */
 export const auditSql = `
 with floor as (
@@ -187,9 +197,9 @@ select 'I16', format('charge %s of account %s has no call record', h.id, h.accou
 limit ${breachesMax}`;
 
 /**
- * Checks the invariants of the whole ledger. An empty list: none is broken.
+ * Checks the invariants of the whole ledger. Returns an empty list if none is broken.
  *
- * @throws the driver's error if the database is away.
+ * @throws the driver's error if the database is unreachable.
  */
 export async function auditLedger(pool: Queryable): Promise<AuditBreach[]> {
   const { rows } = await pool.query<{ rule: string; detail: string }>(auditSql);

@@ -22,38 +22,41 @@ export interface AuditReport {
   readonly breaches: readonly AuditBreach[];
   /** The newest checkpoint; its number is 0 if there is none. */
   readonly checkpoint: Checkpoint;
-  /** Whether all that had happened at the start was audited; else the next audit goes on. */
+  /** Whether everything before the start was audited; otherwise the next audit continues. */
   readonly isComplete: boolean;
 }
 
-/** How an audit is done. Times are in milliseconds. */
+/** Options of an audit. Times are in milliseconds. */
 export interface AuditOptions {
-  /** How long to wait while another process audits. Default 0. */
+  /** Maximum wait while another process audits. Default 0. */
   readonly waitMs?: number;
-  /** How long to begin new steps. Default {@link auditMaxMs}. */
+  /** Time in which new steps begin. Default {@link auditMaxMs}. */
   readonly maxMs?: number;
-  /** A checkpoint that the chain must contain (I13). Default: none is checked. */
+  /** A checkpoint that the chain must contain (I13). Default: no check. */
   readonly expected?: NotedCheckpoint | undefined;
 }
 
-/** How a state is accepted. */
+/** Options of accepting a state. */
 export interface AcceptOptions extends Pick<AuditOptions, "waitMs"> {
-  /** Records who accepted it, in the same transaction. Default: nothing. */
+  /** Records the operator who accepted it, in the same transaction. Default: no record. */
   readonly record?: (client: PoolClient, checkpoint: Checkpoint) => Promise<void>;
 }
 
-/** How long an hourly audit goes on: the rest is left to the next one. */
+/** Time limit of an hourly audit; the next one continues. */
 const auditMaxMs = 5 * 60 * 1_000;
 
-/** How long to wait for transactions that had begun when an audit begins. They take milliseconds. */
+/** Maximum wait for transactions that began before an audit. They take milliseconds. */
 const settleMaxMs = 5_000;
 
-/** How old a hold is before it is audited: clocks of processes differ, and a hold below the audited ids is missed. */
+/**
+ * Minimum age of a hold before it is audited: clocks of processes differ, and a hold below the
+ * audited IDs would be missed.
+ */
 const holdAgeMs = 10 * 60 * 1_000;
 
 /** About how many entries, and at most how many holds and calls, one step reads. */
 const stepRows = 50_000;
-/** How many entry numbers the first step covers. A number stands for a batch: up to 200 entries. */
+/** Number of entry numbers in the first step. A number covers a batch of up to 200 entries. */
 const firstNumbers = 2_000;
 
 /** The advisory lock of an audit: any fixed number. */
@@ -87,7 +90,9 @@ export class Auditor {
     });
   }
 
-  /** As {@link run}, and checks the whole ledger and the whole chain again. Reads every row. */
+  /**
+   * Like {@link run}, and also checks the whole ledger and the whole chain again. Reads every row.
+   */
   async runFull(options: AuditOptions = {}): Promise<AuditReport | undefined> {
     const report = await this.run(options);
     if (report === undefined) return undefined;
@@ -122,17 +127,18 @@ export class Auditor {
   }
 
   /**
-   * Does work while no other process audits or removes what audits read.
+   * Runs work while no other process audits or removes rows that audits read.
    *
-   * @param waitMs how long to wait for another one, in milliseconds
-   * @returns `undefined` if another one goes on
+   * @param waitMs maximum wait for another process
+   * @returns undefined if another process continues
    */
   async exclusively<Result>(
     waitMs: number,
     work: (client: PoolClient) => Promise<Result>,
   ): Promise<Result | undefined> {
     const client = await this.#pool.connect();
-    // The next query tells of a connection that breaks; without a listener it would end the process.
+    // The next query reports a broken connection; without a listener, the event would end the
+    // process.
     const ignore = (): void => {};
     client.on("error", ignore);
     try {
@@ -142,7 +148,8 @@ export class Auditor {
       client.release();
       return result;
     } catch (error) {
-      // A refusal comes between transactions. Anything else closes the connection, and with it transaction and lock.
+      // A refusal comes between transactions. Anything else closes the connection, and with it
+      // transaction and lock.
       const isSound = error instanceof GatewayError;
       if (isSound) await client.query("select pg_advisory_unlock_all()");
       client.release(!isSound);
@@ -185,8 +192,8 @@ async function audit(client: Queryable, from: Checkpoint, endMs: number): Promis
 }
 
 /**
- * Audits a window in a transaction, so that all statements see one snapshot, and adds its checkpoint; none for a last
- * window without rows, which the next audit starts with.
+ * Audits a window in a transaction, so that all statements see one snapshot, and adds its
+ * checkpoint; none for a last window without rows, which the next audit starts with.
  */
 async function auditStep(
   client: Queryable,

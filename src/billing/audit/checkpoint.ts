@@ -1,6 +1,7 @@
 /**
- * The chain of audits. A checkpoint says up to where the ledger has been audited and what it contained, with the hash
- * of the checkpoint before it. An operator who noted the newest hash can prove that nothing before it was changed or lost.
+ * The chain of audits. A checkpoint says up to where the ledger has been audited and what it
+ * contained, with the hash of the checkpoint before it. An operator who noted the newest hash can
+ * prove that nothing before it was changed or lost.
  */
 import { createHash } from "node:crypto";
 import { formatUsd } from "../../core/money.ts";
@@ -28,11 +29,11 @@ interface CheckpointContents {
   readonly seq: string;
   /** Holds and calls with lower ids have been audited. */
   readonly holdId: string;
-  /** How many entries there are up to `seq`. */
+  /** Number of entries up to `seq`. */
   readonly entries: number;
   /** SHA-256 of the entries since the checkpoint before. */
   readonly digest: string;
-  /** What all entries up to `seq` add up to, in nano-USD, by their side: 1 customers, 2 revenue, … */
+  /** Sums of all entries up to `seq` in nano-USD, by ledger account: 1 customers, 2 revenue, … */
   readonly sums: Readonly<Record<string, string>>;
   /** Why an operator accepted entries that break a rule. */
   readonly accepted?: Acceptance;
@@ -71,7 +72,10 @@ export async function newestCheckpoint(client: Queryable): Promise<Checkpoint> {
 /** A checkpoint that an operator noted outside the database. */
 export type NotedCheckpoint = Pick<Checkpoint, "n" | "hash">;
 
-/** I13: the chain has the checkpoint that was noted. A database that was taken back to an earlier state lacks it. */
+/**
+ * I13: the chain has the checkpoint that was noted. A database that was taken back to an earlier
+ * state lacks it.
+ */
 export async function verifyNoted(
   client: Queryable,
   { n, hash }: NotedCheckpoint,
@@ -145,9 +149,10 @@ insert into audited_budget as a (owner_id, period, start_time, from_seq, spent)
       then a.spent else 0 end`;
 
 /**
- * Adds a checkpoint that covers a window, with the sums of its entries. Call it in the transaction that audited them.
+ * Adds a checkpoint for a window, with the sums of its entries. Call it in the transaction that
+ * audited them.
  *
- * @param accepted broken rules that an operator accepted. Default: none is broken
+ * @param accepted broken rules that an operator accepted. Default: none
  */
 export async function addCheckpoint(
   client: Queryable,
@@ -180,7 +185,10 @@ export async function addCheckpoint(
   return { ...contents, hash };
 }
 
-/** I14: every checkpoint has its hash, follows the one before it, and the entries that it covers are still the same. */
+/**
+ * I14: every checkpoint has its hash, follows the one before it, and the entries that it covers are
+ * still the same.
+ */
 export async function verifyChain(client: Queryable): Promise<AuditBreach[]> {
   const found: AuditBreach[] = [];
   const note = (detail: string): void => void found.push({ rule: "I14", detail });

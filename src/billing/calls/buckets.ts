@@ -26,8 +26,10 @@ export interface BucketRange {
  */
 const zoneForm = /^[A-Za-z]\w*(?:[/+-]\w+)*$/;
 
-/** Checks a time zone, and spells its letters as the database does; empty: UTC. An alias stays one: `Intl` would make
- * Asia/Katmandu of Asia/Kathmandu. @throws GatewayError INVALID_REQUEST */
+/**
+ * Checks a time zone, and spells its letters as the database does; empty: UTC. An alias stays one:
+ * `Intl` would make Asia/Katmandu of Asia/Kathmandu. @throws GatewayError INVALID_REQUEST
+ */
 export function parseTimeZone(name: string): string {
   if (name === "") return "UTC";
   try {

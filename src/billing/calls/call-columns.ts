@@ -34,9 +34,9 @@ interface Kind {
 }
 
 /**
- * The kinds of calls as JSON, which kind each settlement's record is, what each kind adds up to, then what each record
- * has of its own: two texts, and numbers. Most calls of an account differ in these only, and what comes as an array is
- * read in a third of the time of JSON.
+ * The kinds of calls as JSON, which kind each settlement's record is, what each kind adds up to,
+ * then what each record has of its own: two texts, and numbers. Most calls of an account differ in
+ * these only, and what comes as an array is read in a third of the time of JSON.
  */
 export function callColumns(
   settles: readonly Recorded[],
@@ -77,8 +77,10 @@ export function callColumns(
   ];
 }
 
-/** How many kinds a row is compared with, the newest first. Older kinds rarely come again, and listing one twice does no
- * harm. */
+/**
+ * How many kinds a row is compared with, the newest first. Older kinds rarely come again, and
+ * listing one twice does no harm.
+ */
 const comparedMax = 8;
 
 /** Adds a record to its kind. Returns the kind's number, counted from 1. */
@@ -135,8 +137,10 @@ function isSameKind(a: CallRow, b: CallRow): boolean {
   return true;
 }
 
-/** A single kind as an object, several as an array. JSON escapes with \\u exactly what PostgreSQL may refuse. Nearly every
- * batch has none and is written once. */
+/**
+ * A single kind as an object, several as an array. JSON escapes with \\u exactly what PostgreSQL
+ * may refuse. Nearly every batch has none and is written once.
+ */
 function kindsJson(kinds: readonly CallRow[]): string {
   const write = (rows: readonly CallRow[]): string => {
     const only = rows.map(kindOnly);
@@ -156,13 +160,13 @@ function kindOnly(row: CallRow): Partial<CallRow> {
 const callTextCharsMax = 256;
 
 /**
- * Writes rows as the JSON array that `json_populate_recordset(null::call, …)` reads. Texts that come from
- * outside are cut; NUL and lone surrogates, which PostgreSQL refuses, become U+FFFD.
+ * Writes rows as the JSON array that `json_populate_recordset(null::call, …)` reads. Texts that
+ * come from outside are cut; NUL and lone surrogates, which PostgreSQL refuses, become U+FFFD.
  */
 export function callsJson(rows: readonly CallRow[]): string {
   const json = JSON.stringify(rows.map(boundRow));
-  // JSON.stringify escapes with \u exactly what PostgreSQL may refuse (and other control characters):
-  // nearly every batch has none, and one search is cheaper than a check of every text.
+  // JSON.stringify escapes with \u exactly what PostgreSQL may refuse (and other control
+  // characters): nearly every batch has none, and one search is cheaper than a check of every text.
   return json.includes("\\u") ? JSON.stringify(rows.map(boundRow).map(cleanRow)) : json;
 }
 
@@ -202,7 +206,10 @@ function boundRow(row: CallRow): CallRow {
   return { ...bound, dropped: row.dropped && bound.dropped };
 }
 
-/** Cuts a client's or vendor's text for a record, and replaces control characters, which a terminal might obey. */
+/**
+ * Cuts a client's or vendor's text for a record, and replaces control characters, which a terminal
+ * might obey.
+ */
 export function callText(text: string): string {
   if (isPlain(text)) return text;
   return text

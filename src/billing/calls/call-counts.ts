@@ -67,7 +67,10 @@ export async function countCalls(
   });
 }
 
-/** The shortest bar length that needs no more than the wanted number of bars; multiples of a week for longer ranges. */
+/**
+ * The shortest bar length that needs no more than the wanted number of bars; multiples of a week
+ * for longer ranges.
+ */
 function barLength({ fromMs, toMs, bars }: HistogramQuery): number {
   const fits = (barMs: number): boolean =>
     Math.ceil(toMs / barMs) - Math.floor(fromMs / barMs) <= bars;

@@ -25,7 +25,10 @@ interface ExportQuery {
   readonly pageToken: string;
 }
 
-/** Exports calls; without any call, CSV has its header line alone. @param signal ends the export early */
+/**
+ * Exports calls; without any call, CSV has its header line alone. @param signal ends the export
+ * early
+ */
 export async function* exportCalls(
   pool: Queryable,
   { query, format, pageToken: first }: ExportQuery,

@@ -60,7 +60,10 @@ export interface RecordedTokens extends RareQuantities {
   readonly reasoningTokens: number;
 }
 
-/** Builds the record. Texts of the client are cut here already: a record may wait a while for the database. */
+/**
+ * Builds the record. Texts of the client are cut here already: a record may wait a while for the
+ * database.
+ */
 export function callRecord(facts: CallFacts): CallRow {
   const { usage, units, attempts } = facts;
   const row: CallRow = {
@@ -101,7 +104,10 @@ export function callRecord(facts: CallFacts): CallRow {
   return { ...row, ...(attempts && { attempts }), ...(rare && { units: rare }) };
 }
 
-/** The record of a charge whose whole record the database refuses: who was charged, how much and when. */
+/**
+ * The record of a charge whose whole record the database refuses: who was charged, how much and
+ * when.
+ */
 export function bareRecord({ ending, ...row }: CallRow): CallRow {
   return callRecord({
     id: row.id,

@@ -5,8 +5,8 @@ import type { RowOf } from "../../db/row.ts";
 import type { CallEntity } from "./entity.ts";
 
 /**
- * One row of the `call` table, in its column names: it goes to the database as JSON, as it is. Amounts are decimal digits,
- * because JSON numbers would lose precision.
+ * One row of the `call` table, in its column names: it goes to the database as JSON, as it is.
+ * Amounts are decimal digits, because JSON numbers would lose precision.
  */
 export type CallRow = Omit<
   RowOf<typeof CallEntity>,
@@ -20,7 +20,10 @@ export type CallRow = Omit<
   readonly second_micros: number | null;
   /** Null or left out where no cost is configured. */
   readonly vendor_cost?: string | null;
-  /** Failed attempts in their order, then the answered one if there was a choice. Null or left out: none. */
+  /**
+   * Failed attempts in their order, then the answered one if there was a choice. Null or left out:
+   * none.
+   */
   readonly attempts?: readonly AttemptRow[] | null;
   /**
    * Quantities of units that few calls use, by their names in `uas.yaml`. Null or left out if there

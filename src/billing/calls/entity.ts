@@ -1,4 +1,7 @@
-/** What the call log keeps: the calls, what they add up to, and who watches. Written by SQL functions and triggers. */
+/**
+ * What the call log keeps: the calls, what they add up to, and who watches. Written by SQL
+ * functions and triggers.
+ */
 import { defineEntity, p } from "@mikro-orm/core";
 
 /** Columns that differ from call to call. The ledger gets an array for each of them. */
@@ -95,7 +98,10 @@ export const CallWatchEntity = defineEntity({
   },
 });
 
-/** What an account used in an hour, by key, model and vendor: sums of its calls, written with them by triggers. */
+/**
+ * What an account used in an hour, by key, model and vendor: sums of its calls, written with them
+ * by triggers.
+ */
 export const UsageHourEntity = defineEntity({
   name: "UsageHourEntity",
   tableName: "usage_hour",

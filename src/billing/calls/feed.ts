@@ -1,6 +1,6 @@
 /**
- * Feeds live views of the call log, by notices of the database. It notifies only for accounts that are
- * watched, so a process registers the accounts of its readers while it has any.
+ * Feeds live views of the call log, by notices of the database. It notifies only for accounts that
+ * are watched, so a process registers the accounts of its readers while it has any.
  */
 import type { Pool } from "pg";
 import {
@@ -72,7 +72,8 @@ export class CallFeed {
     const account = accountId ?? allAccounts;
     const reader = this.#enter(account);
     const leave = (): void => this.#leave(account, reader);
-    // A client that has disconnected may never ask for the next message, which would end the stream.
+    // A client that has disconnected may never ask for the next message, which would end the
+    // stream.
     signal.addEventListener("abort", leave, { once: true });
     const watch: CallWatch = {
       next: (ms) => reader.next(ms, signal),

@@ -67,8 +67,8 @@ export function addIndexedConditions(where: Where, query: CallQuery): void {
 }
 
 /**
- * Adds the condition that a call has a request id. The index of request ids has no calls whose id begins with the same
- * 11 characters (a quarter of a second): those are found by that time.
+ * Adds the condition that a call has a request id. The index of request ids has no calls whose id
+ * begins with the same 11 characters (a quarter of a second): those are found by that time.
  */
 export function addRequestId(where: Where, requestId: string): void {
   const id = where.value(requestId);

@@ -33,7 +33,10 @@ export function momentOf(time: Timestamp): number {
   return Math.max(0, timestampMs(time));
 }
 
-/** The end of a range for hourly sums: no call is younger than now, so the current hour can be taken whole. */
+/**
+ * The end of a range for hourly sums: no call is younger than now, so the current hour can be taken
+ * whole.
+ */
 export function summedUntilMs(toMs: number, nowMs: number): number {
   return toMs >= nowMs ? Math.ceil(toMs / hourMs) * hourMs : toMs;
 }

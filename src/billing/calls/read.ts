@@ -1,4 +1,7 @@
-/** Reads pages of the call log. The rows that one page may scan are bounded, however few calls match. */
+/**
+ * Reads pages of the call log. The rows that one page may scan are bounded, however few calls
+ * match.
+ */
 import { logWindowRows, logWindowRowsMax, logWindowsMs } from "../../core/limits.ts";
 import { firstId } from "../../db/partition.ts";
 import { nextPageToken, type Page } from "../../core/pagination.ts";

@@ -150,7 +150,10 @@ const entryKinds: Readonly<Partial<Record<LedgerKind, CallEventKind>>> = {
   [LedgerKind.REFUND]: CallEventKind.REFUNDED,
 };
 
-/** The events of a call, from its record and receipt. Events of the same moment keep the order of a call's life. */
+/**
+ * The events of a call, from its record and receipt. Events of the same moment keep the order of a
+ * call's life.
+ */
 function callEvents(call: CallRecord, receipt: Receipt): CallEvent[] {
   const startMs = call.startTime === undefined ? 0 : timestampMs(call.startTime);
   const after = (duration: Duration | undefined): Timestamp =>

@@ -91,8 +91,10 @@ interface Group {
   readonly message: UsageSeries;
 }
 
-/** One series for each group, the largest first and the rest last, and the totals. A chart by the hour has thousands of
- * rows: each is read once. */
+/**
+ * One series for each group, the largest first and the rest last, and the totals. A chart by the
+ * hour has thousands of rows: each is read once.
+ */
 function usageSeries(
   rows: readonly UsageRow[],
   { isOperator, metric }: UsageView,

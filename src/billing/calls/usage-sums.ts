@@ -26,7 +26,9 @@ interface UsageQuery {
   readonly group: UsageGroup;
   readonly groupLimit: number;
   readonly metric: UsageMetric;
-  /** Whether losses and the costs of abandoned attempts are summed, for operators; else they are 0. */
+  /**
+   * Whether losses and the costs of abandoned attempts are summed, for operators; else they are 0.
+   */
   readonly withLosses: boolean;
 }
 
@@ -111,7 +113,10 @@ function isGrouped(group: UsageGroup): boolean {
   return group !== UsageGroup.UNSPECIFIED && group !== UsageGroup.NONE;
 }
 
-/** SQL of the hours that lie wholly within the range, and of the calls in the partial hours at its ends. */
+/**
+ * SQL of the hours that lie wholly within the range, and of the calls in the partial hours at its
+ * ends.
+ */
 function countedSql(query: UsageQuery, where: Where): string {
   const { accountId, model, keyId, fromMs, toMs, withLosses } = query;
   const firstMs = Math.min(Math.ceil(fromMs / hourMs) * hourMs, toMs);
@@ -139,8 +144,8 @@ function countedSql(query: UsageQuery, where: Where): string {
 }
 
 /**
- * SQL of what few calls have, found by indexes of their own: losses in the ledger (of a call that was not kept, the account
- * is known only), and costs of abandoned attempts.
+ * SQL of what few calls have, found by indexes of their own: losses in the ledger (of a call that
+ * was not kept, the account is known only), and costs of abandoned attempts.
  */
 function lossesSql({ fromMs, toMs }: UsageQuery, own: string, where: Where): string[] {
   const [low, high] = [fromMs, toMs].map((ms) => where.value(firstId(new Date(ms))));

@@ -16,8 +16,10 @@ export interface JournalEntry {
 interface JournalText {
   /** In the order of writing. */
   readonly entries: readonly JournalEntry[];
-  /** Complete lines with a wrong checksum, or of a later version. An unfinished last line does not count: its writer
-   * never reported it as durable. */
+  /**
+   * Complete lines with a wrong checksum, or of a later version. An unfinished last line does not
+   * count: its writer never reported it as durable.
+   */
   readonly damagedLines: number;
 }
 
@@ -33,8 +35,8 @@ export function encodeEntry(entry: JournalEntry): string {
 }
 
 /**
- * Decodes a file, also a damaged one. JSON has no line breaks of its own, so a damaged line affects no other: a file
- * that is cut anywhere yields the entries whose lines are complete.
+ * Decodes a file, also a damaged one. JSON contains no line breaks, so a damaged line affects no
+ * other: a file that is cut anywhere yields the entries whose lines are complete.
  */
 export function decodeJournal(bytes: Buffer): JournalText {
   const entries: JournalEntry[] = [];

@@ -1,7 +1,7 @@
 /**
- * Which process writes and replays which journal file. One process owns a data folder: the gateway, or the supervisor of
- * its workers. It gives each process a file of its own, and the files of processes that have ended. So no process has to
- * find out whether another one lives.
+ * Assigns journal files to processes. One process owns a data folder: the gateway, or the
+ * supervisor of its workers. It gives each process a separate file, and the files of processes that
+ * have ended. No process therefore has to detect if another one is alive.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +23,9 @@ export function journalFolder(dataDir: string): string {
   return join(dataDir, "journal");
 }
 
-/** Assigns the journal files of a data folder. Create it once per gateway, before its first worker. */
+/**
+ * Assigns the journal files of a data folder. Create it once per gateway, before its first worker.
+ */
 export class JournalFiles {
   #left: string[];
 

@@ -1,6 +1,7 @@
 /**
- * The settlement journal of a process: one append-only file on this machine's disk, for settlements that the database does
- * not take now. The file is removed once the database has all of its entries.
+ * The settlement journal of a process: one append-only file on this machine's disk, for settlements
+ * that the database does not take now. The file is removed once the database has all of its
+ * entries.
  */
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -21,11 +22,16 @@ export interface JournalOptions {
   readonly entriesMax?: number;
   /** The most bytes of the file. Default `journalBytesMax`; tests lower it. */
   readonly bytesMax?: number;
-  /** The size from which the file is written anew. Default `journalCompactBytes`; tests lower it. */
+  /**
+   * The size from which the file is written anew. Default `journalCompactBytes`; tests lower it.
+   */
   readonly compactBytes?: number;
-  /** Logs what an operator must know, without secrets. Default: nothing. */
+  /** Logs alarms for operators, without secrets. Default: no log. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Called at points whose names begin with `journal.`; tests kill the process there. Default: nothing. */
+  /**
+   * Called at points whose names begin with `journal.`; tests kill the process there. Default: no
+   * callback.
+   */
   readonly failpoint?: (point: string) => void;
 }
 
@@ -88,7 +94,10 @@ export class Journal {
     return this.#pending.size >= entriesMax || this.#bytes >= bytesMax;
   }
 
-  /** Whether {@link keep} can succeed now: the journal is open and not full, and no write failed a moment ago. */
+  /**
+   * Whether {@link keep} can succeed now: the journal is open and not full, and no write failed a
+   * moment ago.
+   */
   get isReady(): boolean {
     if (this.#isClosed || this.isFull) return false;
     return performance.now() - this.#failedMs >= journalRetryMs;
@@ -122,7 +131,10 @@ export class Journal {
     return { entries: this.#pending.size, bytes: this.#bytes, failures: this.#failures };
   }
 
-  /** Writes what is queued, and closes. A file with settlements stays for the next start of a process. */
+  /**
+   * Writes what is queued, and closes. A file with settlements stays for the next start of a
+   * process.
+   */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#working;
@@ -161,7 +173,10 @@ export class Journal {
     }
   }
 
-  /** Adds text behind the durable length. What a failed write has left there is overwritten by the next one. */
+  /**
+   * Adds text behind the durable length. What a failed write has left there is overwritten by the
+   * next one.
+   */
   async #append(text: Buffer): Promise<boolean> {
     const { path, failpoint } = this.#options;
     try {
@@ -190,8 +205,10 @@ export class Journal {
     this.#options.failpoint("journal.removed");
   }
 
-  /** Writes the pending entries to a new file, which replaces the old one: otherwise the file would grow for as long as
-   * the database is slow, and would never be without a pending entry. */
+  /**
+   * Writes the pending entries to a new file, which replaces the old one: otherwise the file would
+   * grow for as long as the database is slow, and would never be without a pending entry.
+   */
   async #compact(): Promise<void> {
     const { path, failpoint } = this.#options;
     const written = [...this.#pending.values()].filter(({ bytes }) => bytes > 0);
@@ -207,7 +224,7 @@ export class Journal {
     } catch {
       await file?.close().catch(() => {});
       await rm(newPath, { force: true }).catch(() => {});
-      // The disk has no room for a copy. The old file goes on, up to its limit.
+      // The disk has no space for a copy, so the old file is used up to its limit.
       this.#compactBytes = 2 * this.#bytes;
       return;
     }
@@ -228,7 +245,9 @@ export class Journal {
   }
 }
 
-/** Creates an empty file and its folder, readable by this user only. @throws the file system's error */
+/**
+ * Creates an empty file and its folder, readable by this user only. @throws the file system's error
+ */
 async function createFile(path: string): Promise<FileHandle> {
   await makeFolder(dirname(path));
   return open(path, "w", 0o600);

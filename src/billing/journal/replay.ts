@@ -1,7 +1,7 @@
 /**
- * Replays journals that ended processes left: their settlements go to the database, each once by the id of its hold.
- * In the background: the holds of those calls still reserve the money, so that nothing can be spent twice meanwhile, and
- * no start waits for a long journal.
+ * Replays journals that ended processes left: their settlements go to the database, each once by
+ * the id of its hold. In the background: the holds of those calls still reserve the money, so that
+ * nothing can be spent twice meanwhile, and no start waits for a long journal.
  */
 import { access, constants, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,13 +17,19 @@ export interface ReplayOptions {
   readonly folder: string;
   /** The names of the files. Files that do not exist are skipped. */
   readonly left: readonly string[];
-  /** Which of these the database knows, by the ids of their holds. Rejects while it is away, and is then called again. */
+  /**
+   * Returns the entries that the database contains, by the IDs of their holds. It is called again
+   * if it rejects because the database is unreachable.
+   */
   readonly findKnown: (entries: readonly JournalEntry[]) => Promise<ReadonlySet<string>>;
-  /** Books an entry; resolves once it is durable in the database. Rejects if the database refuses it as invalid. */
+  /**
+   * Books an entry; resolves once it is durable in the database. Rejects if the database refuses it
+   * as invalid.
+   */
   readonly settle: (entry: JournalEntry) => Promise<void>;
-  /** Logs what an operator must know, without secrets. Default: nothing. */
+  /** Logs alarms for operators, without secrets. Default: no log. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** As in the journal. */
+  /** Like the journal's. */
   readonly failpoint?: ((point: string) => void) | undefined;
 }
 
@@ -41,7 +47,7 @@ export class JournalReplay {
     this.#options = options;
   }
 
-  /** How many settlements have been read and are not in the database yet. */
+  /** Number of settlements that were read and are not in the database yet. */
   get entries(): number {
     return this.#entries;
   }
@@ -51,7 +57,10 @@ export class JournalReplay {
     this.#working = this.#run();
   }
 
-  /** Stops. Settlements that are not in the database yet stay in their files for the next start of a process. */
+  /**
+   * Stops. Settlements that are not in the database yet stay in their files for the next start of a
+   * process.
+   */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#working;
@@ -72,8 +81,10 @@ export class JournalReplay {
     }
   }
 
-  /** Settles the entries of a file, and removes it. A file that cannot be booked completely stays: the next start tries
-   * again, for example on the right database. */
+  /**
+   * Settles the entries of a file, and removes it. A file that cannot be booked completely stays:
+   * the next start tries again, for example on the right database.
+   */
   async #replay(file: string): Promise<void> {
     const { alarm, failpoint } = this.#options;
     const message =
@@ -134,11 +145,13 @@ export class JournalReplay {
   }
 }
 
-/** How long to wait for a connection. */
+/** Maximum wait for a connection. */
 const connectTimeoutMs = 2_000;
 
-/** Which of these holds the database has or had: of old ones, the charge or the record is left. An unknown one belongs to
- * another database. On a connection of its own, for it is rarely needed. */
+/**
+ * Returns the holds that the database has or had: of old ones, the charge or the record remains. An
+ * unknown one belongs to another database. Uses a separate connection, because it is rarely needed.
+ */
 export async function knownHolds(
   url: DatabaseAddress,
   entries: readonly Pick<JournalEntry, "id" | "accountId">[],

@@ -1,5 +1,7 @@
-/** The queue of one account: operations join its next batch while one batch is under way, and in a short rest after a large
- * one (group commit). */
+/**
+ * The queue of one account: operations join its next batch while one batch is under way, and in a
+ * short rest after a large one (group commit).
+ */
 import { ledgerBatchMax } from "../../core/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Placed } from "../../core/short-lived.ts";
@@ -40,7 +42,10 @@ export interface HoldItem extends BatchHold {
   readonly deadlineMs: number;
   readonly resolve: (verdict: HoldVerdict) => void;
   readonly reject: (error: GatewayError) => void;
-  /** waiting: may be dropped · sent: its outcome is open · abandoned: its caller got a 503 · answered. */
+  /**
+   * waiting: may be dropped · sent: its outcome is open · abandoned: its caller got a 503 ·
+   * answered.
+   */
   state: "waiting" | "sent" | "abandoned" | "answered";
 }
 
@@ -56,7 +61,10 @@ export interface ExtendItem extends BatchExtend, Placed {
 
 /** A settlement that is not durable yet. */
 export interface SettleItem extends BatchSettle {
-  /** Whether {@link record} is a {@link bareRecord}, because the database refused the whole one. Default false. */
+  /**
+   * Whether {@link record} is a {@link bareRecord}, because the database refused the whole one.
+   * Default false.
+   */
   readonly isBare?: boolean;
   readonly resolve: () => void;
   readonly reject: (error: GatewayError) => void;
@@ -104,7 +112,10 @@ export function settleItem(
   return { id, accountId, cost, record: row, sinceMs, resolve, reject };
 }
 
-/** Merges a later extension into a pending one: the larger amount, the later checkpoint, all callers. Returns the first. */
+/**
+ * Merges a later extension into a pending one: the larger amount, the later checkpoint, all
+ * callers. Returns the first.
+ */
 export function merge(first: ExtendItem, later: ExtendItem): ExtendItem {
   if (BigInt(later.amount) > BigInt(first.amount)) first.amount = later.amount;
   const { checkpoint } = later;
@@ -134,13 +145,16 @@ export interface AccountQueueEvents {
   onWork(queue: AccountQueue): void;
   /** The database has answered a batch. */
   onAnswered(): void;
-  /** A hold was placed, and its caller knows. */
+  /** Called when a hold was placed and its caller was notified. */
   onAdmitted(item: HoldItem): void;
   /** An extension is answered. */
   onExtended(item: ExtendItem): void;
   /** A settlement is durable. */
   onSettled(item: SettleItem, verdict: SettleVerdict): void;
-  /** The database refused a settlement or an extension's checkpoint as invalid: a fault of this program. */
+  /**
+   * The database refused a settlement or an extension's checkpoint as invalid: a fault of this
+   * program.
+   */
   onRefused(item: SettleItem | ExtendItem, error: unknown): void;
   /** A batch has cost more than the account could pay. */
   onLoss(accountId: string, lossNanos: bigint): void;
@@ -157,10 +171,12 @@ interface Items extends Batch {
 }
 
 /**
- * After a batch of this many operations or more, the account's next one waits for so many milliseconds, and more operations
- * join it. A batch costs PostgreSQL 310 µs of CPU, and each call in it 8 µs more: calls that a batch has just answered are in
- * the next one instead of the one after. With 64 clients a call takes 26 µs of PostgreSQL's CPU instead of 32 and 8 % less of
- * the gateway's, and is as fast; 2 ms would slow it down. Accounts with fewer calls at once do not wait.
+ * After a batch of this many operations or more, the account's next one waits for so many
+ * milliseconds, and more operations join it. A batch costs PostgreSQL 310 µs of CPU, and each call
+ * in it 8 µs more: calls that a batch has just answered are in the next one instead of the one
+ * after. With 64 clients a call takes 26 µs of PostgreSQL's CPU instead of 32 and 8 % less of the
+ * gateway's, and is as fast; 2 ms would slow it down. Accounts with fewer calls at once do not
+ * wait.
  */
 const rest = { operations: 24, ms: 1 };
 
@@ -177,7 +193,9 @@ export class AccountQueue implements WorkSource {
   /** By hold: a later extension merges into the pending one. */
   #extends = new Map<string, ExtendItem>();
   #holds: HoldItem[] = [];
-  /** Halves of a batch that the database refused as a whole: they isolate the operation at fault. */
+  /**
+   * Halves of a batch that the database refused as a whole: they isolate the operation at fault.
+   */
   #refusedHalves: Items[] = [];
 
   /** @param sender is read with each batch */
@@ -194,7 +212,10 @@ export class AccountQueue implements WorkSource {
     this.#events.onWork(this);
   }
 
-  /** Adds an extension to the next batch. Returns the item that is sent: the pending one of the same hold, if any. */
+  /**
+   * Adds an extension to the next batch. Returns the item that is sent: the pending one of the same
+   * hold, if any.
+   */
   addExtend(item: ExtendItem): ExtendItem {
     const waiting = this.#extends.get(item.id);
     if (waiting) return merge(waiting, item);
@@ -311,7 +332,7 @@ export class AccountQueue implements WorkSource {
     this.#events.onWork(this);
   }
 
-  /** Halves the batch until the operation at fault stands alone; the others must not suffer. */
+  /** Halves the batch until the failing operation is isolated, so that the others succeed. */
   #refused(batch: Items, error: unknown): void {
     if (sizeOf(batch) > 1) {
       this.#refusedHalves.unshift(...halves(batch));

@@ -1,4 +1,7 @@
-/** Applies ledger operations inside a caller's transaction: for tasks, whose state and money change together. */
+/**
+ * Applies ledger operations inside a caller's transaction: for tasks, whose state and money change
+ * together.
+ */
 import type { EntityManager } from "@mikro-orm/postgresql";
 import { holdTtlMs } from "../../core/limits.ts";
 import { textArray } from "../../db/array.ts";
@@ -16,7 +19,9 @@ import {
 import type { Row, Statement, StatementValue } from "./ledger-connection.ts";
 import type { HoldVerdict } from "./ledger.ts";
 
-/** A transaction that is open: an entity manager inside `transactional`, or a driver's connection. */
+/**
+ * A transaction that is open: an entity manager inside `transactional`, or a driver's connection.
+ */
 export type LedgerTransaction =
   | Pick<EntityManager, "execute" | "isInTransaction">
   | { query(statement: Prepared): Promise<{ rows: NonNullable<Row>[] }> };
@@ -26,11 +31,16 @@ interface Prepared extends Statement {
   readonly values: unknown[];
 }
 
-/** Operations of one account. Settlements come first: a hold cannot be ended in the batch that makes it. */
+/**
+ * Operations of one account. Settlements come first: a hold cannot be ended in the batch that makes
+ * it.
+ */
 export interface LedgerBatch {
   readonly accountId: string;
-  /** Default: none. `keyId`: the key that pays, a UUID; default: none. `keyLimitNanos`: what it may
-   * spend in its life; default: no limit. */
+  /**
+   * Default: none. `keyId`: the paying key, a UUID; default: none. `keyLimitNanos`: its total spend
+   * limit; default: no limit.
+   */
   readonly holds?: readonly {
     readonly id: string;
     readonly amountNanos: bigint;
@@ -54,15 +64,14 @@ export interface LedgerVerdicts {
   /** The account's balance, if the batch takes it below its threshold. Valid once committed. */
   readonly lowBalanceNanos: bigint | undefined;
   /**
-   * What the account could not pay of the settlements, if that is more than 0. Valid once
-   * committed.
+   * Part of the settlements that the account could not pay, if more than 0. Valid once committed.
    */
   readonly lossNanos: bigint | undefined;
 }
 
 /**
- * Applies a batch inside a transaction (READ COMMITTED), which then holds the account's lock: call it
- * last before the commit, and for several accounts in the order of their ids.
+ * Applies a batch inside a transaction (READ COMMITTED), which then holds the account's lock: call
+ * it last before the commit, and for several accounts in the order of their ids.
  *
  * @throws the driver's error; the transaction is then aborted.
  */
@@ -80,7 +89,9 @@ export async function applyIn(
   };
 }
 
-/** The parameters of a batch, for a statement that has `applyCall` in it; the account is the first. */
+/**
+ * The parameters of a batch, for a statement that has `applyCall` in it; the account is the first.
+ */
 export function batchValues({
   accountId,
   holds = [],
@@ -123,7 +134,7 @@ async function execute(transaction: LedgerTransaction, values: unknown[]): Promi
 
 interface LateVendorCost {
   readonly accountId: string;
-  /** The call's id, which is that of its hold. */
+  /** ID of the call and of its hold. */
   readonly callId: string;
   /** Above 0. */
   readonly costNanos: bigint;
@@ -137,8 +148,8 @@ interface LateVendorCost {
 type LateVerdict = "booked" | "replayed" | "unknown";
 
 /**
- * Books a vendor's charge for a call that had already ended: the operator's cost, never the customer's. Once for each
- * call. In a transaction it goes last, for it locks the account.
+ * Books a vendor's charge for a call that had already ended: the operator's cost, never the
+ * customer's. Once for each call. In a transaction it goes last, for it locks the account.
  */
 export async function bookVendorCost(
   database: Queryable,

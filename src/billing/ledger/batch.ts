@@ -6,10 +6,13 @@ import type { Failpoint } from "./failpoints.ts";
 import type { BudgetLeft, ExtendVerdict, HoldVerdict } from "./ledger.ts";
 import type { Row, Statement, StatementValue } from "./ledger-connection.ts";
 
-/** How many parameters `ledger_apply` has after the account. */
+/** Number of parameters of `ledger_apply` after the account. */
 const applyParameters = 15 + callColumnsCount;
 
-/** SQL of its call, for `from`. @param account SQL of the account id @param first the number of the next parameter */
+/**
+ * SQL of its call, for `from`. @param account SQL of the account id @param first the number of the
+ * next parameter
+ */
 export function applyCall(account: string, first: number): string {
   const others = Array.from({ length: applyParameters }, (_, index) => `$${first + index}`);
   return `ledger_apply(${[account, ...others].join(", ")})`;
@@ -30,7 +33,7 @@ export interface BatchHold {
   readonly keyId: string;
   /** Nano-USD in decimal digits; undefined for no limit. */
   readonly keyLimit: string | undefined;
-  /** Empty if it is not known. */
+  /** Empty if unknown. */
   readonly requestId: string;
 }
 
@@ -42,7 +45,7 @@ export interface BatchExtend {
   readonly checkpoint: Checkpoint | undefined;
 }
 
-/** What recovery settles a call with if its process dies. */
+/** The charge of a call if its process dies before the settlement. */
 export interface Checkpoint {
   /** Nano-USD in decimal digits. */
   readonly cost: string;
@@ -59,8 +62,8 @@ export interface BatchSettle {
 
 /**
  * - `settled`: charged or released now.
- * - `already`: it had been before; nothing changed.
- * - `unknown`: there never was such a hold of this account. Nothing was charged.
+ * - `already`: settled before; nothing changed.
+ * - `unknown`: the account never had this hold. Nothing was charged.
  */
 export type SettleVerdict = "settled" | "already" | "unknown";
 
@@ -88,7 +91,7 @@ export interface Sender {
   readonly holdTtlMs: number;
 }
 
-/** How {@link applyValues} encodes a batch. */
+/** Options for encoding a batch with {@link applyValues}. */
 export interface ApplyOptions {
   /**
    * Whether these operations were never sent before. The statement then skips the search for
@@ -208,7 +211,8 @@ export function lowBalance(row: Row): bigint | undefined {
 }
 
 /**
- * What the account could not pay of the batch's settlements, in nano-USD, if that is more than 0.
+ * Returns the part of the batch's settlements that the account could not pay, in nano-USD, if more
+ * than 0.
  */
 export function platformLoss(row: Row): bigint | undefined {
   const loss = row?.["platform_loss"];
@@ -242,10 +246,15 @@ function budgetVerdict(words: readonly string[]): HoldVerdict {
   return { admitted: false, availableNanos: BigInt(available), budget };
 }
 
-/** The operation waits · its bytes were written · the database has answered, and no caller knows yet. */
+/**
+ * The operation waits · its bytes were written · the database has answered, but no caller was
+ * notified yet.
+ */
 export type Stage = "queued" | "sent" | "answered";
 
-/** Calls the failpoint for each kind of operation in a batch. A release is a settlement with cost 0. */
+/**
+ * Calls the failpoint for each kind of operation in a batch. A release is a settlement with cost 0.
+ */
 export function hitFailpoints(
   at: Failpoint,
   { settles, extends: grown, holds }: Batch,

@@ -1,4 +1,6 @@
-/** Books top-ups, grants, refunds and corrections, each once per account and reference (R-MON-9). */
+/**
+ * Books top-ups, grants, refunds and corrections, each once per account and reference (R-MON-9).
+ */
 import { LedgerKind, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { currency, formatUsd } from "../../core/money.ts";
@@ -11,15 +13,18 @@ import { newId } from "../../core/uuid.ts";
 /** Money to book on an account. */
 export interface Booking {
   readonly kind: BookingKind;
-  /** The id of its transaction, a UUIDv7: it begins with the time of the booking. Default: by the process's own clock. */
+  /**
+   * The id of its transaction, a UUIDv7: it begins with the time of the booking. Default: by the
+   * process's own clock.
+   */
   readonly txnId?: string;
   readonly accountId: string;
   /** Negative only if a correction takes money away. */
   readonly amountNanos: bigint;
   readonly reference: string;
-  /** The charge that a refund gives back. Default: none. */
+  /** The charge that a refund reverses. Default: none. */
   readonly callId?: string | undefined;
-  /** Why a correction is made. Default: none. */
+  /** Reason of a correction. Default: none. */
   readonly reason?: string | undefined;
 }
 
@@ -47,7 +52,9 @@ export interface Booked {
   readonly replayed: boolean;
 }
 
-/** Called with an account that has fallen below its threshold, and its balance: available plus held. */
+/**
+ * Called with an account that has fallen below its threshold, and its balance: available plus held.
+ */
 export type OnLowBalance = (accountId: string, balanceNanos: bigint) => void;
 
 interface BookRow extends BalanceRow {
@@ -63,12 +70,13 @@ const bookSql =
 /**
  * Books money.
  *
- * @param onLowBalance called if that takes the account below its threshold. Default: nothing
+ * @param onLowBalance called if the booking takes the account below its threshold. Default: no
+ * callback
  * @param audit values of an operator-log entry (`actionValues`), written in the same statement.
  * Default: none
  * @throws GatewayError IDEMPOTENCY_KEY_REUSED if the reference was used for another booking;
- * NOT_FOUND if the account has no such charge; INSUFFICIENT_BALANCE if less is left of the charge,
- * or available.
+ * NOT_FOUND if the account has no such charge; INSUFFICIENT_BALANCE if the rest of the charge, or
+ * the available balance, is lower.
  */
 export async function book(
   pool: Queryable,

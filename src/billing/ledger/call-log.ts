@@ -29,17 +29,20 @@ export class CallLog implements WorkSource {
     this.#onWork = onWork;
   }
 
-  /** How many records are pending. */
+  /** Number of pending records. */
   get size(): number {
     return this.#rows.length + this.#underWay;
   }
 
-  /** How many records were lost because the queue was full or the database refused them. */
+  /** Number of records that were lost because the queue was full or the database refused them. */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** Adds a record; drops it where too many are pending. Its costs are set to 0: no money is booked here. */
+  /**
+   * Adds a record; drops it where too many are pending. Its costs are set to 0: no money is booked
+   * here.
+   */
   add(row: CallRow): void {
     if (this.size >= callLogMax) {
       this.#dropped++;

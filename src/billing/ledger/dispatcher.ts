@@ -1,4 +1,7 @@
-/** Shares a few connections among many sources of work: in turns, one statement per source at a time. */
+/**
+ * Shares a few connections among many sources of work: in turns, one statement per source at a
+ * time.
+ */
 import type { DatabaseAddress } from "../../db/pool/server.ts";
 import {
   isLasting,
@@ -14,15 +17,15 @@ import {
 export interface Work {
   readonly statement: Statement;
   readonly values: readonly StatementValue[];
-  /** How long its source then rests before its next turn. Default: it does not rest. */
+  /** Pause of its source before its next turn. Default: no pause. */
   readonly restMs?: number;
-  /** Called after the rest. Default: nothing. */
+  /** Called after the pause. Default: no callback. */
   rested?(): void;
-  /** Called each time its bytes have been written to the connection. Default: nothing. */
+  /** Called each time its bytes have been written to the connection. Default: no callback. */
   sent?(): void;
   /** Called with the answer. */
   done(row: Row): void;
-  /** Called if the statement itself is at fault: it is not re-sent. */
+  /** Called if the database refuses the statement itself: it is not re-sent. */
   refused(error: unknown): void;
 }
 
@@ -48,7 +51,10 @@ interface DispatcherOptions {
   readonly connections: number;
   /** Called with the reason before work is re-sent. */
   readonly onResend: (error: unknown) => void;
-  /** Called when the server begins to refuse work that only a change of the database can help, with the reason. */
+  /**
+   * Called when the server begins to refuse work that only a change of the database can help, with
+   * the reason.
+   */
   readonly onBlocked: (error: unknown) => void;
   /** Called when the last such work has passed. */
   readonly onUnblocked: () => void;
@@ -58,7 +64,7 @@ interface DispatcherOptions {
 interface Sending {
   readonly source: WorkSource;
   readonly work: Work;
-  /** How often the server has answered it with an error in succession. */
+  /** Number of consecutive errors from the server. */
   readonly failures: number;
 }
 
@@ -75,11 +81,13 @@ const retryMaxMs = 5_000;
 export class Dispatcher {
   readonly #connections: readonly LedgerConnection[];
   readonly #options: DispatcherOptions;
-  /** Free connections. The last one is used first, so that few accounts keep few connections warm. */
+  /**
+   * Free connections. The last one is used first, so that few accounts keep few connections warm.
+   */
   readonly #idle: LedgerConnection[] = [];
   /** Sources that wait for their turn. */
   #ready: WorkSource[] = [];
-  /** How many sources are not idle. */
+  /** Number of sources that are not idle. */
   #active = 0;
   /** Work of unknown or failed outcome: first in turn. */
   #resend: Sending[] = [];
@@ -115,8 +123,8 @@ export class Dispatcher {
     this.#active++;
     this.#ready.push(source);
     if (this.#scheduled || this.#idle.length === 0) return;
-    // Not at once: operations from other sockets of this turn of the event loop join the batch. Not by a timer, so that an
-    // idle ledger answers within one commit.
+    // Not at once: operations from other sockets of this turn of the event loop join the batch. Not
+    // by a timer, so that an idle ledger answers within one commit.
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
@@ -124,7 +132,7 @@ export class Dispatcher {
     });
   }
 
-  /** Resolves when no source has work any more. */
+  /** Resolves when no source has work left. */
   async drained(): Promise<void> {
     if (this.#active > 0) await new Promise<void>((resolve) => this.#onDrained.push(resolve));
   }
@@ -201,7 +209,7 @@ export class Dispatcher {
     if (this.#blocked.delete(work) && this.#blocked.size === 0) this.#options.onUnblocked();
   }
 
-  /** The source has no work under way any more: it queues again if it was woken meanwhile. */
+  /** Ends the turn of a source: it is queued again if it was woken meanwhile. */
   #finishTurn(source: WorkSource): void {
     const isWoken = source.turn === "woken";
     source.turn = "idle";

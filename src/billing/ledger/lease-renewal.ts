@@ -1,11 +1,16 @@
-/** Keeps this process and its holds alive: renews the leases of open holds, and sends the process's heartbeat. */
+/**
+ * Keeps this process and its holds alive: renews the leases of open holds, and sends the process's
+ * heartbeat.
+ */
 import type { Turn, Work, WorkSource } from "./dispatcher.ts";
 import type { Failpoint } from "./failpoints.ts";
 import type { LedgerTimings } from "./ledger.ts";
 import type { Row, Statement } from "./ledger-connection.ts";
 
-/** How many checks for due holds a period has: a hold is at most one and a third periods old when it is renewed, and one
- * that a batch had locked gets more chances before it expires. */
+/**
+ * Number of checks for due holds per period. A hold is then at most one and a third periods old
+ * when it is renewed, and a hold that a batch had locked gets more chances before it expires.
+ */
 const checksPerPeriod = 3;
 
 /** The most holds of one statement. */
@@ -25,10 +30,16 @@ export class LeaseRenewal implements WorkSource {
   readonly #renewMs: number;
   readonly #checkMs: number;
   readonly #timer: NodeJS.Timeout;
-  /** By id: when it is due, on the clock of `performance.now()`. In that order, for a renewed hold goes to the end. */
+  /**
+   * By id: when it is due, on the clock of `performance.now()`. In that order, for a renewed hold
+   * goes to the end.
+   */
   readonly #due = new Map<string, number>();
 
-  /** @param onWork asks for a turn @param timings `holdTtlMs`: the lifetime of a renewed hold from then on */
+  /**
+   * @param onWork requests a turn @param timings `holdTtlMs`: lifetime of a hold from its renewal
+   * on
+   */
   constructor(onWork: () => void, timings: Pick<LedgerTimings, "holdTtlMs" | "renewMs">) {
     this.#onWork = onWork;
     this.#ttlMs = timings.holdTtlMs;
@@ -38,7 +49,7 @@ export class LeaseRenewal implements WorkSource {
     this.#timer.unref();
   }
 
-  /** How many holds are open. */
+  /** Number of open holds. */
   get size(): number {
     return this.#due.size;
   }
@@ -116,8 +127,11 @@ interface HeartbeatOptions {
   readonly failpoint?: Failpoint | undefined;
 }
 
-/** The heartbeat of a process, on the ledger's own connections: a process that can place holds counts as alive. One
- * statement at a time: while the database is away, one is pending. */
+/**
+ * The heartbeat of a process, on the ledger's own connections, so that a process that can place
+ * holds counts as alive. It sends one statement at a time; while the database is unreachable, one
+ * is pending.
+ */
 export class Heartbeat implements WorkSource {
   turn: Turn = "idle";
   readonly #options: HeartbeatOptions;
@@ -140,7 +154,10 @@ export class Heartbeat implements WorkSource {
     this.#isDue = false;
   }
 
-  /** Reports that this process has ended with no open hold, so that no other process recovers for it. */
+  /**
+   * Reports that this process has ended with no open hold, so that no other process recovers for
+   * it.
+   */
   end(): void {
     this.#isEnding = true;
     this.#options.onWork();

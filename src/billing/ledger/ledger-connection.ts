@@ -24,7 +24,7 @@ interface LedgerConnectionOptions {
   readonly onIdle: (connection: LedgerConnection) => void;
 }
 
-/** How long to wait for a connection, and for its settings. */
+/** Maximum wait for a connection, and for its settings. */
 const connectTimeoutMs = 2_000;
 
 /**
@@ -33,8 +33,8 @@ const connectTimeoutMs = 2_000;
 const reconnectMs = 200;
 
 /**
- * How long a statement may go unanswered before its connection is dropped. Longer than the server's
- * own limits below, so that only a server that does not answer at all reaches it.
+ * Maximum time without an answer before a statement's connection is dropped. It exceeds the
+ * server's own limits below, so that only a server that does not answer at all reaches it.
  */
 const answerTimeoutMs = 6_000;
 
@@ -137,7 +137,10 @@ export class LedgerConnection {
   }
 }
 
-/** Whether the connection was lost, by a missing or a telling SQLSTATE. The outcome of the statement is then unknown. */
+/**
+ * Whether the connection was lost, according to the SQLSTATE or its absence. The outcome of the
+ * statement is then unknown.
+ */
 export function isLost(error: unknown): boolean {
   const code = sqlState(error);
   return code === undefined || code.startsWith("08") || code.startsWith("57P") || code === readOnly;
@@ -146,7 +149,10 @@ export function isLost(error: unknown): boolean {
 /** The address leads to a standby now: another connection may find the primary. */
 const readOnly = "25006";
 
-/** Whether the statement itself is at fault (bad data, a broken constraint): a repetition would fail alike. */
+/**
+ * Whether the statement itself is at fault (bad data, a broken constraint): a repetition would fail
+ * alike.
+ */
 export function isRefused(error: unknown): boolean {
   const code = sqlState(error);
   return code !== undefined && (code.startsWith("22") || code.startsWith("23"));
@@ -162,7 +168,10 @@ export function isLasting(error: unknown): boolean {
   return code !== undefined && !isLost(error) && !passingClasses.has(code.slice(0, 2));
 }
 
-/** SQLSTATE classes that pass by themselves: rollbacks, resources, locks, interventions and system errors. */
+/**
+ * SQLSTATE classes that pass by themselves: rollbacks, resources, locks, interventions and system
+ * errors.
+ */
 const passingClasses: ReadonlySet<string> = new Set(["40", "53", "55", "57", "58"]);
 
 /** Whether a row of this key exists already. */
@@ -171,12 +180,15 @@ export function isDuplicate(error: unknown): boolean {
 }
 
 function sqlState(error: unknown): string | undefined {
-  // What the server reports has a severity; by its form alone EPIPE would pass for an SQLSTATE.
+  // Errors of the server have a severity; by its form alone EPIPE would look like an SQLSTATE.
   if (!(error instanceof Error) || !("severity" in error) || !("code" in error)) return undefined;
   return typeof error.code === "string" ? error.code : undefined;
 }
 
-/** Connects and applies the settings. A timeout covers both: a server may accept the connection and then hang. */
+/**
+ * Connects and applies the settings. A timeout covers both: a server may accept the connection and
+ * then hang.
+ */
 async function openSession(client: Client): Promise<void> {
   const timer = setTimeout(() => void client.end().catch(() => {}), 2 * connectTimeoutMs);
   try {

@@ -48,7 +48,10 @@ import { PendingSettles } from "./pending-settles.ts";
 
 /** The ledger of a process. */
 export interface LedgerWriter extends Ledger {
-  /** The id of this start of the process, a UUID: its holds and its row in the table of nodes have it. */
+  /**
+   * The id of this start of the process, a UUID: its holds and its row in the table of nodes have
+   * it.
+   */
   readonly nodeId: string;
   /** Applies a batch inside the caller's transaction: {@link applyIn}. */
   applyIn(transaction: LedgerTransaction, batch: LedgerBatch): Promise<LedgerVerdicts>;
@@ -59,11 +62,12 @@ export interface LedgerWriter extends Ledger {
   /** Resolves when all operations that were requested before are durable. */
   flush(): Promise<void>;
   /**
-   * Refuses new holds, makes pending operations durable for at most `timeoutMs` (default 10,000), and closes.
-   * Settle running calls before. Settlements that the database does not take stay in the journal for the next start.
-   * Safe to call twice.
+   * Refuses new holds, makes pending operations durable for at most `timeoutMs` (default 10,000),
+   * and closes. Settle running calls before. Settlements that the database does not take stay in
+   * the journal for the next start. Safe to call twice.
    *
-   * @returns the counts of what the database did not take in time. Without a journal those costs are lost.
+   * @returns the counts of what the database did not take in time. Without a journal those costs
+   * are lost.
    */
   close(timeoutMs?: number): Promise<LedgerStats>;
 }
@@ -291,8 +295,8 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   }
 
   onEmpty(queue: AccountQueue): void {
-    // A queue may say so twice, if it has a turn to come. Its account may have a new queue by then,
-    // which is not empty.
+    // A queue may report this twice, if it has a turn left. Its account may have a new queue by
+    // then, which is not empty.
     if (this.#queues.get(queue.accountId) === queue) this.#queues.delete(queue.accountId);
   }
 
@@ -320,7 +324,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   #onResend(error: unknown): void {
     this.#resends++;
     this.#pendingSettles.journalOverdue();
-    // One line says so, however often it is sent.
+    // Logged once, however often the statement is sent.
     if (!isLasting(error)) this.#warn("a ledger statement is sent again", { err: error });
   }
 
@@ -346,7 +350,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   }
 }
 
-/** What the database refused, for the log, and what becomes of it. */
+/** Returns the refused part and its further handling, for the log. */
 function refusedPart({ record, isBare }: SettleItem): string {
   if (record === undefined) return "a settlement: it is lost";
   return isBare

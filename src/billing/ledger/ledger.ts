@@ -20,12 +20,14 @@ export interface HoldOperation {
   readonly accountId: string;
   /** More than or equal to zero. */
   readonly amountNanos: bigint;
-  /** The key that pays: a UUID; empty if there is none. */
+  /** ID of the paying key, a UUID; empty if there is none. */
   readonly keyId: string;
-  /** What the key may spend in its life, in nano-USD. Default: no limit. */
+  /** Total spend limit of the key in nano-USD. Default: no limit. */
   readonly keyLimitNanos?: bigint;
-  /** The call's request id, 1 to 256 visible ASCII characters: it finds the call if this process dies before writing
-   * its record. Default: not known. */
+  /**
+   * The call's request id, 1 to 256 visible ASCII characters: it finds the call if this process
+   * dies before writing its record. Default: not known.
+   */
   readonly requestId?: string;
 }
 
@@ -33,7 +35,10 @@ export interface HoldOperation {
 export type HoldVerdict =
   | {
       readonly admitted: true;
-      /** The account or one of its keys has budgets: what the call costs beyond the hold must be held first. */
+      /**
+       * The account or one of its keys has budgets: what the call costs beyond the hold must be
+       * held first.
+       */
       readonly isBudgeted?: true;
     }
   /** The balance, the key's limit or a budget does not cover it; nothing was reserved. */
@@ -54,7 +59,7 @@ export interface BudgetLeft {
   /** A BudgetPeriod: 1 day, 2 week, 3 month. */
   readonly period: number;
   readonly amountNanos: bigint;
-  /** What is left of it, 0 or more. */
+  /** Remaining amount, 0 or more. */
   readonly remainingNanos: bigint;
   /** When its period ends. */
   readonly resetTime: Date;
@@ -62,18 +67,24 @@ export interface BudgetLeft {
   readonly timeZone: string;
 }
 
-/** Extends a hold and checkpoints its call. All figures are absolute: a repetition changes nothing. */
+/**
+ * Extends a hold and checkpoints its call. All figures are absolute: a repetition changes nothing.
+ */
 export interface ExtendOperation {
   /** The id of the hold. */
   readonly id: string;
   readonly accountId: string;
   /** The wanted amount of the hold. A hold never shrinks: 0 only writes the checkpoint. */
   readonly amountNanos: bigint;
-  /** The cost of the call if it ended now: its charge if this process dies. Default: the last checkpoint's; without
-   * any, the hold is released. */
+  /**
+   * The cost of the call if it ended now: its charge if this process dies. Default: the last
+   * checkpoint's; without any, the hold is released.
+   */
   readonly checkpointNanos?: bigint;
-  /** The record of the call if this process dies; used with `checkpointNanos` only. Default: a record without details,
-   * marked as lost. */
+  /**
+   * The record of the call if this process dies; used with `checkpointNanos` only. Default: a
+   * record without details, marked as lost.
+   */
   readonly record?: CallRow;
 }
 
@@ -93,11 +104,15 @@ export interface SettleOperation {
   /** The id of the hold. */
   readonly id: string;
   readonly accountId: string;
-  /** The cost of the call, 0 or more. It may exceed the hold: the rest is taken from the available balance, and a
-   * shortfall beyond that is the platform's loss. */
+  /**
+   * The cost of the call, 0 or more. It may exceed the hold: the rest is taken from the available
+   * balance, and a shortfall beyond that is the platform's loss.
+   */
   readonly costNanos: bigint;
-  /** The call's record, written in the same transaction; its cost is `costNanos`. Its `vendor_cost` is
-   * booked beside the charge. */
+  /**
+   * The call's record, written in the same transaction; its cost is `costNanos`. Its `vendor_cost`
+   * is booked with the charge.
+   */
   readonly record: CallRow;
 }
 
@@ -111,8 +126,9 @@ export interface Ledger {
    */
   hold(operation: HoldOperation): Promise<HoldVerdict>;
   /**
-   * Extends a hold, writes its checkpoint, or both. Pending while the database is away, and re-sent until it is
-   * answered. A later extension of the same hold merges into a pending one, and both get the same answer.
+   * Extends a hold, writes its checkpoint, or both. Pending while the database is unreachable, and
+   * re-sent until it is answered. A later extension of the same hold merges into a pending one, and
+   * both get the same answer.
    *
    * @throws GatewayError SERVICE_UNAVAILABLE once the ledger is closed.
    */
@@ -123,7 +139,7 @@ export interface Ledger {
   record(row: CallRow): void;
 }
 
-/** Timings of the ledger, in milliseconds. The defaults are those of limits.ts; tests divide them. */
+/** Timings of the ledger. The defaults are in limits.ts; tests shorten them. */
 export interface LedgerTimings {
   /** Interval of heartbeats. Default 5,000. */
   readonly heartbeatMs: number;
@@ -135,35 +151,49 @@ export interface LedgerTimings {
   readonly renewMs: number;
   /** Interval of recovery: holds of dead processes and expired ones are ended. Default 5,000. */
   readonly recoveryMs: number;
-  /** How long a hold may wait for the database before its caller gets a 503. Default 900. */
+  /** Maximum wait of a hold for the database before its caller gets a 503. Default 900. */
   readonly holdWaitMs: number;
 }
 
-/** Options of {@link createLedger}. Tests that are not about time lengthen `holdWaitMs`, for they run on busy
- * machines. */
+/**
+ * Options of {@link createLedger}. Tests that are not about time lengthen `holdWaitMs`, for they
+ * run on busy machines.
+ */
 export interface LedgerOptions extends Partial<LedgerTimings> {
   /** The database. Contains a password: never logged. */
   readonly url: DatabaseAddress;
-  /** How many connections of its own. Default `ledgerConnections`. */
+  /** Number of the ledger's connections. Default `ledgerConnections`. */
   readonly connections?: number;
-  /** Logs what an operator should know, without secrets. Default: nothing. */
+  /** Logs warnings for operators, without secrets. Default: no log. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** The journal for settlements while the database is away. Default: none; they then wait in memory. */
+  /**
+   * The journal for settlements while the database is unreachable. Default: none; they then wait in
+   * memory.
+   */
   readonly journal?: LedgerJournal;
-  /** Logs what an operator must know, without secrets. Default: `warn`. */
+  /** Logs alarms for operators, without secrets. Default: `warn`. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Called when a batch has taken an account below its threshold. Default: nothing. */
+  /** Called when a batch has taken an account below its threshold. Default: no callback. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
-  /** Called when calls have cost more than their account could pay: the platform's loss. Default: nothing. */
+  /**
+   * Called when calls have cost more than their account could pay: the platform's loss. Default: no
+   * callback.
+   */
   readonly onLoss?: (accountId: string, lossNanos: bigint) => void;
-  /** Called with each point that an operation passes: where tests kill the process. Default: nothing. */
+  /**
+   * Called with each point that an operation passes; tests kill the process there. Default: no
+   * callback.
+   */
   readonly failpoint?: Failpoint;
 }
 
-/** Where a ledger has its journal. */
+/** The journal of a ledger. */
 export interface LedgerJournal {
   readonly folder: string;
-  /** Its files. Default: a new one to write, and all that are there to replay, since one process owns the folder. */
+  /**
+   * Its files. Default: a new one to write, and all that are there to replay, since one process
+   * owns the folder.
+   */
   readonly names?: JournalNames | undefined;
   /** The most pending settlements. Default `journalEntriesMax`; tests lower it. */
   readonly entriesMax?: number;
@@ -179,7 +209,10 @@ export interface LedgerStats {
   readonly pendingExtends: number;
   /** Settlements that are not in the database yet. Grows while it is away. */
   readonly pendingSettles: number;
-  /** Settlements in the journal, of this process and of dead ones, that the database does not have yet. */
+  /**
+   * Settlements in the journal, of this process and of dead ones, that the database does not have
+   * yet.
+   */
   readonly journalEntries: number;
   /** Bytes of this process's journal. */
   readonly journalBytes: number;
@@ -211,7 +244,10 @@ export function ledgerTimings(given: Partial<LedgerTimings>): LedgerTimings {
   };
 }
 
-/** 503 while the ledger cannot work: nothing was charged, and a retry may succeed. @param reason begins the message */
+/**
+ * 503 while the ledger cannot work: nothing was charged, and a retry may succeed. @param reason
+ * begins the message
+ */
 export function unavailable(reason: string): GatewayError {
   return new GatewayError(
     ErrorCode.SERVICE_UNAVAILABLE,

@@ -3,11 +3,14 @@ import { ShortLivedSet } from "../../core/short-lived.ts";
 import { type AccountQueue, type ExtendItem, extendItem } from "./account-queue.ts";
 import { type ExtendOperation, type ExtendVerdict, unavailable } from "./ledger.ts";
 
-/** The extensions of a process without an answer yet: pending while the database does not answer, however long. */
+/**
+ * The extensions of a process without an answer yet: pending while the database does not answer,
+ * however long.
+ */
 export class PendingExtends {
   readonly #items = new ShortLivedSet<ExtendItem>();
 
-  /** How many there are; merged ones of one hold count once. */
+  /** Number of pending extensions; merged ones of a hold count once. */
   get size(): number {
     return this.#items.size;
   }

@@ -5,7 +5,10 @@ import { unavailable } from "./ledger.ts";
 /** Interval of checks for holds past their deadline: together with `holdWaitMs` under 1 s. */
 const deadlineCheckMs = 50;
 
-/** The holds that callers wait for. Rejects with a 503 those that the database does not answer in time. */
+/**
+ * The holds that callers wait for. Rejects with a 503 those that the database does not answer in
+ * time.
+ */
 export class PendingHolds {
   readonly #onAbandoned: (accountIds: ReadonlySet<string>) => void;
   /** In the order of their deadlines; answered ones are removed with the next check. */
@@ -19,12 +22,12 @@ export class PendingHolds {
     this.#onAbandoned = onAbandoned;
   }
 
-  /** How many holds are pending. */
+  /** Number of pending holds. */
   get size(): number {
     return this.#items.filter(isPending).length;
   }
 
-  /** How many were rejected with a 503, in all. */
+  /** Total number of holds that were rejected with a 503. */
   get abandoned(): number {
     return this.#abandoned;
   }

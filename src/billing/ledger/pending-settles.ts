@@ -7,7 +7,9 @@ import type { Journal } from "../journal/journal.ts";
 interface PendingSettlesOptions {
   /** Undefined if settlements wait for the database, however long. */
   readonly journal: Journal | undefined;
-  /** Whether the database is known to be away: settlements then go to the journal at once. */
+  /**
+   * Whether the database is known to be unreachable: settlements then go to the journal at once.
+   */
   readonly isAway: () => boolean;
 }
 
@@ -29,7 +31,7 @@ export class PendingSettles {
     this.#isAway = isAway;
   }
 
-  /** How many settlements the database does not have yet. */
+  /** Number of settlements that the database does not have yet. */
   get size(): number {
     return this.#waiting.size + this.#kept.size;
   }
@@ -39,7 +41,10 @@ export class PendingSettles {
     return this.#waiting.values();
   }
 
-  /** Adds a settlement. Its caller is answered as soon as it is durable, in the database or in the journal. */
+  /**
+   * Adds a settlement. Its caller is answered as soon as it is durable, in the database or in the
+   * journal.
+   */
   add(item: PendingSettle): void {
     if (this.#isAway() && this.#journal?.isReady) this.#keep(this.#journal, item);
     else this.#wait(item);
@@ -51,7 +56,10 @@ export class PendingSettles {
     this.#journal?.forget(id);
   }
 
-  /** Writes settlements to the journal that have waited too long; all of them where the database does not answer. */
+  /**
+   * Writes settlements to the journal that have waited too long; all of them where the database
+   * does not answer.
+   */
   journalOverdue(): void {
     const limitMs = this.#isAway() ? Number.POSITIVE_INFINITY : performance.now() - journalAfterMs;
     this.#keepUntil(limitMs);
@@ -60,7 +68,10 @@ export class PendingSettles {
     this.#timer = undefined;
   }
 
-  /** Writes all settlements to the journal, and closes it. Those in {@link unsafe} could not be written. */
+  /**
+   * Writes all settlements to the journal, and closes it. Those in {@link unsafe} could not be
+   * written.
+   */
   async close(): Promise<void> {
     this.#keepUntil(Number.POSITIVE_INFINITY);
     await this.#journal?.close();

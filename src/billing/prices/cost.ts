@@ -60,7 +60,10 @@ export interface PriceLine {
   readonly amountMillionths: bigint;
 }
 
-/** The quantity that a price is for: a million tokens or token-hours, or the millionths of one image, second, call of a tool … */
+/**
+ * The quantity that a price is for: a million tokens or token-hours, or the millionths of one
+ * image, second, call of a tool …
+ */
 export const quantityPerPrice = 1_000_000n;
 
 /** A discount of 100 %, in hundredths of a percent. */
@@ -69,12 +72,14 @@ const discountBpMax = 10_000;
 const wholeBp = BigInt(discountBpMax);
 
 /**
- * The cost of a call in nano-USD: one rounding, down, after the discount. Cached and written tokens are part
- * of the input, and reasoning is part of the output; each is charged at its own price, which defaults to
- * that of the whole; `request` is added once.
+ * The cost of a call in nano-USD: one rounding, down, after the discount. Cached and written tokens
+ * are part of the input, and reasoning is part of the output; each is charged at its own price,
+ * which defaults to that of the whole; `request` is added once.
  *
- * @param discountBp what the account does not pay, in hundredths of a percent, 0 to 10,000. Default 0
- * @returns at most {@link amountNanosMax}, whatever usage the vendor reports: no account can pay more
+ * @param discountBp what the account does not pay, in hundredths of a percent, 0 to 10,000. Default
+ * 0
+ * @returns at most {@link amountNanosMax}, whatever usage the vendor reports: no account can pay
+ * more
  */
 export function callCost(price: PriceConfig, usage: CallUsage, discountBp = 0): bigint {
   const parts = costMillionths(tokenPrices(price, usage.inputTokens), price, {
@@ -86,8 +91,8 @@ export function callCost(price: PriceConfig, usage: CallUsage, discountBp = 0): 
 }
 
 /**
- * The most that a call can cost in nano-USD, rounded up: the amount of its hold. Of the tiers that the tokens can
- * reach, the most expensive one counts.
+ * The most that a call can cost in nano-USD, rounded up: the amount of its hold. Of the tiers that
+ * the tokens can reach, the most expensive one counts.
  */
 export function holdAmount(estimate: HoldEstimate): bigint {
   const { price, inputTokens = 0, discountBp = 0 } = estimate;
@@ -107,7 +112,8 @@ export function tierOf({ tiers = [] }: PriceConfig, inputTokens: number): PriceT
 }
 
 /**
- * The lines that {@link callCost} adds up, before the discount. Units that were not used or have no price have no line.
+ * The lines that {@link callCost} adds up, before the discount. Units that were not used or have no
+ * price have no line.
  */
 export function priceLines(price: PriceConfig, usage: CallUsage): PriceLine[] {
   const lines: PriceLine[] = [];
@@ -131,7 +137,10 @@ function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
   return tiered;
 }
 
-/** The exact cost in millionths of a nano-USD, with each token at the highest price of its direction. */
+/**
+ * The exact cost in millionths of a nano-USD, with each token at the highest price of its
+ * direction.
+ */
 function maxCostMillionths(price: PriceConfig, estimate: HoldEstimate): bigint {
   const { input = 0n, cachedInput = input, cacheWrite = input, output = 0n } = price;
   const { reasoning = output, cacheWrite1h = cacheWrite, cacheWrite12h = cacheWrite } = price;
@@ -166,7 +175,10 @@ interface Used {
 
 type ChargeVisitor = (unit: UnitKey, parts: bigint, priceNanos: bigint) => void;
 
-/** Visits every charge of a call: the one place that splits input and output into their priced kinds. */
+/**
+ * Visits every charge of a call: the one place that splits input and output into their priced
+ * kinds.
+ */
 function forEachCharge(
   tokens: TokenPrices,
   price: PriceConfig,

@@ -18,7 +18,9 @@ export interface CanonicalPrice {
 
 type CanonicalTiers = { readonly [Tier in ServiceTier]?: CanonicalPrice };
 
-/** The content hash of a price: 16 hexadecimal digits. Equal prices have equal versions, everywhere. */
+/**
+ * The content hash of a price: 16 hexadecimal digits. Equal prices have equal versions, everywhere.
+ */
 export function priceVersion(price: PriceConfig): string {
   return createHash("sha256")
     .update(JSON.stringify(canonicalPrice(price)))

@@ -1,4 +1,7 @@
-/** Prices as the contract's one message for them, wherever they are shown: model lists, price history, receipts. */
+/**
+ * Prices as the contract's one message for them, wherever they are shown: model lists, price
+ * history, receipts.
+ */
 import { create } from "@bufbuild/protobuf";
 import { PriceSchema, type Price } from "../../../gen/uas/type/v1/price_pb.ts";
 import type { PriceConfig } from "../../config/config.ts";

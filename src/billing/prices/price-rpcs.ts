@@ -86,7 +86,10 @@ export function createPriceRpcs({
   };
 }
 
-/** The versions of a model: earlier ones first, then the configured ones with the time of their first load. */
+/**
+ * The versions of a model: earlier ones first, then the configured ones with the time of their
+ * first load.
+ */
 function versionsOf(
   model: ModelConfig | undefined,
   noted: readonly StoredPriceRow[],

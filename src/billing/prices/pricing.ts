@@ -1,4 +1,7 @@
-/** The prices of calls, tasks and native jobs: quoted, held and charged by one implementation, and stored so that each charge can be recomputed. */
+/**
+ * The prices of calls, tasks and native jobs: quoted, held and charged by one implementation, and
+ * stored so that each charge can be recomputed.
+ */
 import type { ImageForm, ModelConfig, PriceConfig, RouteConfig } from "../../config/config.ts";
 import { imagePriceOf, imagePricesOf, priceAt } from "../../config/price.ts";
 import { servedPrice, tierPricesOf } from "../../config/tier-prices.ts";
@@ -104,8 +107,10 @@ export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
 
 /** Computes what calls cost. `discountBp` is the account's discount in hundredths of a percent. */
 export interface Pricing {
-  /** The price in force when a call starts, in milliseconds since 1970. The call is held, charged and recorded at this
-   * price, whatever comes into force meanwhile. */
+  /**
+   * The price in force when a call starts, in milliseconds since 1970. The call is held, charged
+   * and recorded at this price, whatever comes into force meanwhile.
+   */
   priceAt(model: ModelConfig, startMs: number): PriceConfig;
   /** The price in force now, for a task that is accepted now. */
   priceNow(model: ModelConfig): PriceConfig;

@@ -35,7 +35,7 @@ interface RedeemServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
   readonly clock: Clock;
-  /** Whether there is such an account. The account room knows. */
+  /** Whether the account exists. Provided by the account room. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
 }
 
@@ -201,7 +201,10 @@ function stateOf({ redeemTime, revokeTime, expireTime }: CodeRow, clock: Clock):
   return isOver ? RedeemCodeState.EXPIRED : RedeemCodeState.OPEN;
 }
 
-/** 404, equal for an unknown code, one that another account has redeemed, and one that is revoked or expired. */
+/**
+ * 404, equal for an unknown code, one that another account has redeemed, and one that is revoked or
+ * expired.
+ */
 function noSuchCode(param: string): GatewayError {
   const text = "there is no such code, or it cannot be redeemed any more: check it";
   return new GatewayError(ErrorCode.NOT_FOUND, text, { param });
@@ -233,7 +236,7 @@ function codeRequest({
   };
 }
 
-/** Crockford's base 32: no letter that looks like a digit. */
+/** Crockford's base 32, without letters that resemble digits. */
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /** 20 characters of 5 bits: 100 random bits cannot be guessed, even with a million open codes. */
@@ -249,7 +252,7 @@ export function newRedeemCode(): string {
 
 /** Normalizes a typed code: upper case, without dashes; undefined if the text is no code. */
 export function readRedeemCode(text: string): string | undefined {
-  // Spaces and dashes are for the eye; O, I and L are read for what they look like.
+  // Spaces and dashes are ignored; O, I and L are read as the digits that they resemble.
   const plain = text.slice(0, 100).toUpperCase().replaceAll(/[\s-]/g, "");
   const read = plain.replaceAll("O", "0").replaceAll(/[IL]/g, "1");
   return new RegExp(`^[${alphabet}]{${codeChars}}$`).test(read) ? read : undefined;
