@@ -77,8 +77,18 @@ export async function measure(loads: Loads, turn: Turn): Promise<Measurement> {
   return measured;
 }
 
-/** Requests at a fixed rate, whatever the replies do. */
-export async function measureOpenLoop(loads: Loads, turn: Turn, rate: number): Promise<Counted> {
+/**
+ * Sends the requests of a scenario from `load.ts`, which opens all connections before the first
+ * request. Under load, Node.js accepts one connection in a turn of its event loop, so hundreds of
+ * connections of wrk would wait for seconds.
+ *
+ * @param rate requests per second at fixed times. Default: a closed loop
+ */
+export async function measureConnections(
+  loads: Loads,
+  turn: Turn,
+  rate?: number,
+): Promise<Counted> {
   return await measureLoad(loads, turn, rate);
 }
 

@@ -75,11 +75,11 @@ http {
   add_header x-request-id req_bench;
 ${kinds.map((kind) => `  ${kind}_temp_path ${kind};`).join("\n")}
   server {
-    listen 127.0.0.1:${json};
+    listen 127.0.0.1:${json} backlog=4096;
     location / { return 200 '${reply}'; }
   }
   server {
-    listen 127.0.0.1:${large};
+    listen 127.0.0.1:${large} backlog=4096;
     # The mirrored request has the whole body read. No file is found then, which leads to the reply.
     location / { ${reading} }
     location = /read { internal; return 204; }

@@ -3,7 +3,7 @@
  * loop then sends 60 % of that at fixed times. Latency counts from the time at which a request was
  * due, so a slow reply cannot hide the delay of others.
  */
-import { type ContestantName, measure, measureOpenLoop, type Measurement } from "./measure.ts";
+import { type ContestantName, measureConnections, type Measurement } from "./measure.ts";
 import { print, row } from "./report.ts";
 import type { RoundsOptions } from "./rounds.ts";
 import { scenarioOf } from "./scenario.ts";
@@ -35,9 +35,9 @@ export async function benchOpenLoop(run: Omit<RoundsOptions, "scenario">): Promi
   for (let round = 0; round < rounds; round++) {
     for (const contestant of contestants) {
       const turn = { scenario, contestant, seconds, mayRefuse: true, warmUpSeconds: 1 };
-      const closed = await measure(loads, turn);
+      const closed = await measureConnections(loads, turn);
       const rate = closed.perSecond * rateShare;
-      const open = await measureOpenLoop(loads, turn, rate);
+      const open = await measureConnections(loads, turn, rate);
       const isBehind = open.perSecond < rate * keptShare;
       const result = { closed, open, refused: open.refused, isBehind };
       turns.set(contestant.name, [...(turns.get(contestant.name) ?? []), result]);

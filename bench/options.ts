@@ -51,7 +51,6 @@ const quick: Form = {
   ...normal,
   seconds: 1,
   rounds: 7,
-  warmUpRequests: 8_000,
   firstWarmUpSeconds: 1,
   pairs: 500,
 };
