@@ -1,4 +1,6 @@
 // One worker of `uas serve` with UAS_WORKERS: its supervisor starts it, people do not.
 import "./compile-cache.js";
-const { runWorker } = await import("../src/app/worker.ts");
+import { load } from "./program.js";
+
+const { runWorker } = await load("app/worker");
 await runWorker();

@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 import "./node-version.js";
 import "./compile-cache.js";
-const { main } = await import("../src/main.ts");
+import { load } from "./program.js";
+
+const { main } = await load("main");
 await main(process.argv);

@@ -1,6 +1,6 @@
 /** The entry point of the `uas` command. */
-import packageFacts from "../package.json" with { type: "json" };
 import { runCli } from "./cli/program.ts";
+import { version } from "./core/package.ts";
 
 /**
  * Runs one command and sets the exit code of the process. Never rejects.
@@ -12,7 +12,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   process.exitCode = await runCli(argv, {
     env: process.env,
     cwd: process.cwd(),
-    version: packageFacts.version,
+    version,
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     servedKinds: async () => (await import("./provider/index.ts")).servedKinds,

@@ -1,7 +1,6 @@
 /**
  * The services over an open database. The command line uses them directly; a server builds on them.
  */
-import packageFacts from "../../package.json" with { type: "json" };
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { type Logger, pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
@@ -13,6 +12,7 @@ import { createBudgets } from "../billing/budgets.ts";
 import { type BillingRoom, createBillingRoom, spentOfKeys } from "../billing/module.ts";
 import { callerKey } from "../core/caller.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { version } from "../core/package.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { type Database, openDatabase } from "../db/database.ts";
 import { openEmbedded } from "../db/embedded/embedded.ts";
@@ -28,8 +28,6 @@ import { createSignIn, type SignIn, type SignInObserver } from "../account/modul
 import type { Secrets } from "../webhook/secrets.ts";
 import { createTaskReading } from "../task/read/reading.ts";
 import { createWebhookRoom } from "../webhook/module.ts";
-
-const { version } = packageFacts;
 
 /** Options of {@link openBackend}. */
 export interface OpenOptions {

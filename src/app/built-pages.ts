@@ -10,10 +10,14 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { isCompiled, packageFolder } from "../core/package.ts";
 import type { PageFile, Pages } from "../edge/rest/pages.ts";
 
 /** The folder of the project: the built pages are in its `dist/console`. */
-const project = join(import.meta.dirname, "..", "..");
+const project = packageFolder;
+
+/** The pages that `npm pack` put into the package. */
+const packedPages = join(project, "dist", "pages");
 
 /** The builder: a development dependency. */
 const vite = join(project, "node_modules", "vite", "bin", "vite.js");
@@ -30,7 +34,11 @@ export class NoBuilder extends Error {}
  * @throws Error if the folder of the project cannot be read
  */
 export async function canServePages(): Promise<boolean> {
-  return existsSync(vite) || existsSync(join(project, "dist", "console", await hashOf(sources)));
+  return (
+    isCompiled ||
+    existsSync(vite) ||
+    existsSync(join(project, "dist", "console", await hashOf(sources)))
+  );
 }
 
 /**
@@ -42,6 +50,7 @@ export async function canServePages(): Promise<boolean> {
  * @throws Error if the build fails, with the output of the builder
  */
 export async function buildPages(signal?: AbortSignal): Promise<string> {
+  if (isCompiled) return packedPages;
   const parent = join(project, "dist", "console");
   const name = await hashOf(sources);
   const folder = join(parent, name);

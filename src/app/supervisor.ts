@@ -6,7 +6,7 @@
 import cluster, { type Worker } from "node:cluster";
 import { once } from "node:events";
 import type { Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import type { Logger } from "pino";
 import {
   JournalFiles,
@@ -16,6 +16,7 @@ import {
 import type { Config } from "../config/config.ts";
 import { AggregatorRegistry, Gauge, Registry } from "prom-client";
 import { failureMessage } from "../core/error-words.ts";
+import { packageFolder } from "../core/package.ts";
 import { type MetricSnapshot, workerMetrics } from "../observe/metrics.ts";
 import type { WorkerOrder, ListenUrls, FromWorker, ToWorker } from "./worker-messages.ts";
 
@@ -101,7 +102,7 @@ export class Supervisor {
    */
   async start(): Promise<ListenUrls> {
     cluster.setupPrimary({
-      exec: fileURLToPath(new URL("../../bin/uas-worker.js", import.meta.url)),
+      exec: join(packageFolder, "bin", "uas-worker.js"),
       args: [],
       // Structured clone: the configuration contains maps and bigints.
       serialization: "advanced",

@@ -1,8 +1,8 @@
 /** Builds the operator room. */
-import packageFacts from "../../package.json" with { type: "json" };
 import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
+import { version } from "../core/package.ts";
 import type { Database } from "../db/database.ts";
 import { createTextRunner } from "../calls/adapters/text-task.ts";
 import type { VendorTarget } from "../routing/targets.ts";
@@ -33,7 +33,6 @@ export function createOperatorRoom({
   upstream,
 }: OperatorRoomOptions): Service {
   const { pool, orm } = database;
-  const { version } = packageFacts;
   const vendorHealth = (vendor: string) => lastOutcomes(upstream.targets.vendor(vendor), clock);
   const test = createTest(upstream, clock);
   return serve(

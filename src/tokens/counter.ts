@@ -3,6 +3,7 @@
  * call.
  */
 import { createHash } from "node:crypto";
+import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import {
   countAccountMax,
@@ -197,7 +198,9 @@ class ThreadCounter implements TokenCounter {
   }
 
   #start(): Worker {
-    const script = this.#options.script ?? new URL("count-worker.ts", import.meta.url);
+    const script =
+      this.#options.script ??
+      new URL(`count-worker${extname(import.meta.filename)}`, import.meta.url);
     const worker = new Worker(script, {
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 512 },

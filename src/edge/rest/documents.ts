@@ -2,8 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
+import { packageFolder } from "../../core/package.ts";
 
-const folder = join(import.meta.dirname, "../../../gen");
+const folder = join(packageFolder, "gen");
 
 /**
  * Registers both documents. They need no key.
