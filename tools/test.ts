@@ -30,7 +30,7 @@ const checks: readonly Check[] = [
   // With one checker: several check many types twice, for cores that the tests use.
   command("tsc", "--noEmit", "--checkers", "1"),
   command("tsc", "--noEmit", "-p", "console"),
-  { name: "gen is up to date (else: npm run generate)", run: isGenerated },
+  { name: "gen and docs/reference are up to date (else: npm run generate)", run: isGenerated },
   {
     name: "the contract breaks no released part",
     run: () => succeeds("node", ["tools/contract/main.ts", "check"]),
@@ -146,10 +146,14 @@ async function runVitest(report: string, args: readonly string[]): Promise<numbe
 /** Generates aside and compares: a check must not change what it checks. */
 async function isGenerated(folder: string): Promise<boolean> {
   if (!(await succeeds("buf", ["generate", "--output", folder]))) return false;
-  const generated = join(folder, "gen");
-  if (!(await succeeds("node", ["tools/openapi/main.ts", generated]))) return false;
-  const differences = compareFolders("gen", generated);
-  for (const file of differences) print(`gen/${file} differs`);
+  const generated = { gen: join(folder, "gen"), "docs/reference": join(folder, "reference") };
+  if (!(await succeeds("node", ["tools/openapi/main.ts", generated.gen]))) return false;
+  if (!(await succeeds("node", ["tools/reference/main.ts", generated["docs/reference"]])))
+    return false;
+  const differences = Object.entries(generated).flatMap(([committed, fresh]) =>
+    compareFolders(committed, fresh).map((file) => `${committed}/${file}`),
+  );
+  for (const file of differences) print(`${file} differs`);
   return differences.length === 0;
 }
 

@@ -170,8 +170,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
 /** The budget of request bodies, over all listeners of the process. */
 function createBodies(metrics: Metrics): BodyBudget {
   const bodies = new BodyBudget(() => metrics.limitRefusals.inc({ limit: "unfinished_bodies" }));
-  const help = "Bytes of incomplete request bodies.";
-  metrics.gauge("uas_unfinished_body_bytes", help, () => bodies.bytes);
+  metrics.gauge("uas_unfinished_body_bytes", () => bodies.bytes);
   return bodies;
 }
 

@@ -23,22 +23,82 @@ export interface ReadSettings extends Settings {
   readonly warnings: readonly string[];
 }
 
-/** Every known variable that starts with `UAS_`. Only SDK examples read `UAS_API_KEY`. */
-export const knownVariables: readonly string[] = [
-  "UAS_CONFIG",
-  "UAS_DATA_DIR",
-  "UAS_LISTEN",
-  "UAS_INTERNAL_LISTEN",
-  "UAS_MASTER_KEY",
-  "UAS_PUBLIC_URL",
-  "UAS_CONSOLE_URL",
-  "UAS_TRUST_PROXY",
-  "UAS_OPERATOR_TOKEN",
-  "UAS_WORKERS",
-  "UAS_MAX_CONCURRENT_CALLS",
-  "UAS_DRAIN_DELAY",
-  "UAS_API_KEY",
-];
+/** The meaning of a variable, for the reference of the docs. */
+interface VariableFacts {
+  readonly meaning: string;
+  /** The default, in words. */
+  readonly byDefault: string;
+}
+
+/** Every variable that the gateway and its command line read, in Markdown. */
+export const variables = {
+  UAS_CONFIG: {
+    meaning: "the configuration file",
+    byDefault: "`uas.yaml`, else the built-in demo",
+  },
+  UAS_DATA_DIR: {
+    meaning:
+      "folder of the settlement journal, the embedded database, generated secrets and result files",
+    byDefault: "`.data`",
+  },
+  UAS_LISTEN: {
+    meaning:
+      "`host:port` for customers: `127.0.0.1:8080`, `0.0.0.0:8080`, `[::1]:8080`; port 0 means any free port",
+    byDefault: "`127.0.0.1:8080`",
+  },
+  UAS_INTERNAL_LISTEN: {
+    meaning: "`host:port` for internal services (gRPC, Connect, metrics)",
+    byDefault: "`127.0.0.1:8081`",
+  },
+  DATABASE_URL: {
+    meaning: "PostgreSQL 15 or later: `postgresql://user:password@host:5432/database`",
+    byDefault: "the embedded PostgreSQL",
+  },
+  UAS_MASTER_KEY: {
+    meaning:
+      "base64 of 32 bytes (`openssl rand -base64 32`), from which the keys of stored secrets derive; the same for all processes of a database",
+    byDefault: "generated: `master.key` in the data folder",
+  },
+  UAS_PUBLIC_URL: {
+    meaning:
+      "the origin at which customers reach the gateway, such as `https://ai.example.com`; with https, vendors send callbacks to it",
+    byDefault: "derived from `UAS_LISTEN`",
+  },
+  UAS_CONSOLE_URL: {
+    meaning:
+      "the origin of the console if it has its own host; its host name differs from that of `UAS_PUBLIC_URL`",
+    byDefault: "the console answers on every host",
+  },
+  UAS_TRUST_PROXY: {
+    meaning:
+      "proxies whose `x-forwarded-*` headers are trusted: addresses and ranges separated by commas, or `loopback`, `linklocal`, `uniquelocal`",
+    byDefault: "none",
+  },
+  UAS_OPERATOR_TOKEN: {
+    meaning: "bearer token of internal services for operator RPCs; visible ASCII without spaces",
+    byDefault: "operator RPCs are refused",
+  },
+  UAS_WORKERS: {
+    meaning:
+      "number of processes that serve: 1 to 64, or `auto` for one per core; above 1 a supervisor runs them",
+    byDefault: "1",
+  },
+  UAS_MAX_CONCURRENT_CALLS: {
+    meaning:
+      "maximum number of concurrent calls to models per process; further calls get 503 and `retry-after`",
+    byDefault: String(concurrentCallsMax),
+  },
+  UAS_DRAIN_DELAY: {
+    meaning:
+      "how long a process continues to serve after SIGTERM while `/readyz` answers 503: `0s` to `10m`",
+    byDefault: `${drainDelayMsDefault / 1_000}s`,
+  },
+} as const satisfies Readonly<Record<string, VariableFacts>>;
+
+/** Only SDK examples read it. */
+const exampleVariable = "UAS_API_KEY";
+
+const knownVariables: readonly string[] = [...Object.keys(variables), exampleVariable];
 
 /**
  * Reads the environment. An empty variable counts as not set.

@@ -23,6 +23,62 @@ const durationBuckets = [
   0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
 
+/** A gauge that is read at each scrape. */
+interface GaugeFacts {
+  readonly help: string;
+  /** How the values of several workers are combined: the greatest where all of them report alike. Default: the sum. */
+  readonly aggregator?: "sum" | "max";
+}
+
+/** The gauges that are read at each scrape, by name. */
+export const gauges = {
+  uas_workers: { help: "Processes that serve calls." },
+  uas_calls_running: { help: "Running calls." },
+  uas_replies_drained: { help: "Replies that are read on after their clients disconnected." },
+  uas_websocket_connections: { help: "Open WebSocket connections." },
+  uas_unfinished_body_bytes: {
+    help: "Bytes of request bodies that have begun and are not complete.",
+  },
+  uas_billing_holds_open: { help: "Open holds of this process's calls." },
+  uas_billing_settlements_waiting: {
+    help: "Settlements that the database does not have yet. Alarm if it grows.",
+  },
+  uas_billing_journal_entries: {
+    help: "Settlements in the journal that the database does not have yet.",
+  },
+  uas_billing_journal_bytes: { help: "Size of this process's settlement journal." },
+  uas_billing_journal_failures: {
+    help: "Failed writes to the settlement journal since the start. Alarm above 0.",
+  },
+  uas_ledger_audit_findings: {
+    help: "Broken rules that this process's last hourly ledger audit found, at most 100. Alarm above 0.",
+    aggregator: "max",
+  },
+  uas_call_records_dropped: {
+    help: "Records of refused calls that were lost in an outage, since the start.",
+  },
+  uas_clock_offset_seconds: {
+    help: "How far this machine's clock is ahead of the database's, compared every minute; negative: behind it.",
+    aggregator: "max",
+  },
+  uas_task_polls_waiting: { help: "Polls and watches of tasks that wait for a change." },
+  uas_tasks_under_way: {
+    help: "Tasks that this process works on now, except those that wait for their vendors.",
+  },
+  uas_webhooks_sending: { help: "Webhooks that this process is sending." },
+  uas_webhooks_pending: {
+    help: "Webhooks that wait for their time, their receiver or a slot, of all processes.",
+    aggregator: "max",
+  },
+  uas_webhook_endpoints_dead: {
+    help: "Webhook receivers that failed for 120 hours, of all processes; their webhooks are parked.",
+    aggregator: "max",
+  },
+} as const satisfies Readonly<Record<string, GaugeFacts>>;
+
+/** The name of a gauge that is read at each scrape. */
+export type GaugeName = keyof typeof gauges;
+
 /** Creates the metrics in a separate registry. */
 export function createMetrics() {
   const registry = new Registry();
@@ -41,13 +97,9 @@ export function createMetrics() {
       help: "Attempts to deliver webhooks by outcome.",
       labelNames: ["outcome"],
     }),
-    /**
-     * Adds a gauge that is read at each scrape.
-     *
-     * @param aggregator combines the values of several workers: `sum` for values of each process,
-     * `max` for a value that all report alike. The sum by default
-     */
-    gauge(name: string, help: string, read: () => number, aggregator: "sum" | "max" = "sum"): void {
+    /** Registers a gauge that is read at each scrape. */
+    gauge(name: GaugeName, read: () => number): void {
+      const { help, aggregator = "sum" }: GaugeFacts = gauges[name];
       void new Gauge({
         registers: [registry],
         name,
@@ -66,19 +118,19 @@ function edgeMetrics(registry: Registry) {
     authFailures: new Counter({
       registers: [registry],
       name: "uas_auth_failures_total",
-      help: "Refused credentials by true reason: missing, unknown, disabled, deleted, expired.",
+      help: "Refused API keys by true reason: missing, unknown, disabled, deleted, expired.",
       labelNames: ["reason"],
     }),
     limitRefusals: new Counter({
       registers: [registry],
       name: "uas_limit_refusals_total",
-      help: "Calls refused by a limit of a key, an account, a model or the process.",
+      help: "Calls refused by a limit: key_requests, key_tokens, key_concurrency, the same of account_, model_ and credential_ (the call then tries another one); of the process concurrent_calls, unfinished_bodies.",
       labelNames: ["limit"],
     }),
     requests: new Counter({
       registers: [registry],
       name: "uas_requests_total",
-      help: "Answered REST requests by route of the contract and HTTP status.",
+      help: "Answered REST requests by route of the contract and HTTP status; 499: the client disconnected before a status.",
       labelNames: ["route", "status"],
     }),
     requestsInFlight: new Gauge({
@@ -99,27 +151,27 @@ function callMetrics(registry: Registry) {
     callDuration: new Histogram({
       registers: [registry],
       name: "uas_call_duration_seconds",
-      help: "Duration of inference calls, from the received request to their end.",
+      help: "Duration of calls, from the read request to their end.",
       labelNames: ["model", "vendor", "ending"],
       buckets: durationBuckets,
     }),
     firstByte: new Histogram({
       registers: [registry],
       name: "uas_first_byte_seconds",
-      help: "Time of inference calls from the received request to the first byte of content.",
+      help: "Time from the read request to the first byte of content.",
       labelNames: ["model", "vendor"],
       buckets: durationBuckets,
     }),
     overhead: new Histogram({
       registers: [registry],
       name: "uas_gateway_overhead_seconds",
-      help: "Time added by the gateway, before the upstream request and before the first byte is forwarded.",
+      help: "Time added by the gateway: before the upstream request, including the hold, and before the first byte is forwarded.",
       buckets: overheadBuckets,
     }),
     tokens: new Counter({
       registers: [registry],
       name: "uas_tokens_total",
-      help: "Tokens of charged calls.",
+      help: "Tokens of charged calls by type: input, output.",
       labelNames: ["model", "type"],
     }),
     ...moneyMetrics(registry),
@@ -137,30 +189,30 @@ function moneyMetrics(registry: Registry) {
     vendorCost: new Counter({
       registers: [registry],
       name: "uas_billing_vendor_cost_usd_total",
-      help: "Vendors' charges for calls and tasks in USD, if the configuration has their costs.",
+      help: "Vendor costs of calls and tasks, in USD, of routes with a configured cost.",
       labelNames: ["model", "vendor"],
     }),
     platformLoss: new Counter({
       registers: [registry],
       name: "uas_platform_loss_nanos_total",
-      help: "Losses of the platform by calls and tasks in nano-USD, by reason.",
+      help: "Nano-USD that the platform lost by calls and tasks, by reason: shortfall, uncharged, below_cost, withheld, abandoned_attempt, implausible, late_charge.",
       labelNames: ["reason"],
     }),
     lowBalances: new Counter({
       registers: [registry],
       name: "uas_billing_low_balance_total",
-      help: "Number of times an account fell below its low-balance threshold.",
+      help: "Times that an account fell below its low-balance alert.",
     }),
     alertEmails: new Counter({
       registers: [registry],
       name: "uas_alert_emails_total",
-      help: "Attempts to send an alert by e-mail, by outcome.",
+      help: "Attempts to send an alert by e-mail: sent, refused for good, failed for now.",
       labelNames: ["outcome"],
     }),
     refusedForBalance: new Counter({
       registers: [registry],
       name: "uas_billing_rejected_total",
-      help: "Calls refused with insufficient_balance.",
+      help: "Calls refused for their balance.",
     }),
   };
 }
@@ -202,7 +254,7 @@ function taskMetrics(registry: Registry) {
     tasksEnded: new Counter({
       registers: [registry],
       name: "uas_tasks_ended_total",
-      help: "Tasks that this process ended, by status and error code. Compare upstream_submit_unknown with the vendor's invoice.",
+      help: "Tasks ended by this process, by status and error code. Compare those with upstream_submit_unknown with the vendor's invoice.",
       labelNames: ["status", "error_code"],
     }),
   };
@@ -214,7 +266,7 @@ export function workerMetrics(registry: Registry) {
     workerRestarts: new Counter({
       registers: [registry],
       name: "uas_worker_restarts_total",
-      help: "Workers that died and were restarted.",
+      help: "Workers that died and were restarted. Alarm if it grows.",
     }),
   };
 }
@@ -224,13 +276,13 @@ function signInMetrics(registry: Registry) {
     codesSent: new Counter({
       registers: [registry],
       name: "uas_sms_sends_total",
-      help: "One-time codes by delivery result: sent, failed, limited, capped. capped: a limit that affects all users.",
+      help: "One-time codes by delivery result: sent, failed, limited, or capped: a limit for a country or for all is reached. Alarm above 0 for capped.",
       labelNames: ["outcome"],
     }),
     codeChecks: new Counter({
       registers: [registry],
       name: "uas_code_checks_total",
-      help: "Checks of one-time codes by outcome: right, wrong, expired, blocked.",
+      help: "Checks of one-time codes: right, wrong, expired, blocked.",
       labelNames: ["outcome"],
     }),
     signIns: new Counter({
@@ -253,7 +305,7 @@ function upstreamMetrics(registry: Registry) {
     upstreamAlarms: new Counter({
       registers: [registry],
       name: "uas_upstream_alarms_total",
-      help: "Vendor replies that need the operator's attention: credential, money, model, limit_ignored, usage_implausible, usage_unknown.",
+      help: "Vendor replies that the operator must act on: credential, money, model, limit_ignored, usage_implausible, usage_unknown.",
       labelNames: ["vendor", "reason"],
     }),
   };

@@ -155,11 +155,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
 }
 
 function watchPolls(metrics: Metrics, waitSlots: WaitSlots): void {
-  metrics.gauge(
-    "uas_task_polls_waiting",
-    "Polls and watches of tasks that are waiting for a change.",
-    () => waitSlots.count,
-  );
+  metrics.gauge("uas_task_polls_waiting", () => waitSlots.count);
 }
 
 /** Dependencies of {@link createTaskProcessing}. */
@@ -239,11 +235,7 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
     onSubmit: (vendor, outcome) => metrics.taskSubmits.inc({ vendor, outcome }),
     ...reports(options),
   });
-  metrics.gauge(
-    "uas_tasks_under_way",
-    "Tasks that this process is working on, without tasks that wait for their vendors.",
-    worker.underWay,
-  );
+  metrics.gauge("uas_tasks_under_way", worker.underWay);
   return {
     wake: () => worker.wake(),
     cancel: (taskId) => worker.cancel(taskId),

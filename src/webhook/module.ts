@@ -127,17 +127,7 @@ function watch(
     readonly stats: () => { readonly pending: number; readonly deadEndpoints: number };
   },
 ): void {
-  metrics.gauge("uas_webhooks_sending", "Webhooks that this process is sending.", read.sending);
-  metrics.gauge(
-    "uas_webhooks_pending",
-    "Pending webhooks in all processes.",
-    () => read.stats().pending,
-    "max",
-  );
-  metrics.gauge(
-    "uas_webhook_endpoints_dead",
-    "Webhook endpoints that are parked, in all processes.",
-    () => read.stats().deadEndpoints,
-    "max",
-  );
+  metrics.gauge("uas_webhooks_sending", read.sending);
+  metrics.gauge("uas_webhooks_pending", () => read.stats().pending);
+  metrics.gauge("uas_webhook_endpoints_dead", () => read.stats().deadEndpoints);
 }

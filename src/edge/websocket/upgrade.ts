@@ -60,8 +60,7 @@ export class WebSockets implements Upgrades {
       const text = `The WebSocket handshake is invalid: ${error.message}`;
       this.#refuse(request, socket, new GatewayError(ErrorCode.INVALID_REQUEST, text));
     });
-    const help = "Open WebSocket connections.";
-    options.metrics.gauge("uas_websocket_connections", help, () => this.#connections.size);
+    options.metrics.gauge("uas_websocket_connections", () => this.#connections.size);
     options.draining?.addEventListener("abort", () => {
       const isReplaced = options.draining?.reason === "replacement";
       for (const each of this.#connections) each.announceStop(isReplaced);

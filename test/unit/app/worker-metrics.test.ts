@@ -67,8 +67,8 @@ it("gauges are added up where each worker has its own, and the greatest counts w
   second.requestsInFlight.inc();
   for (const metrics of [first, second]) metrics.tasks.set({ state: "running" }, 5);
   first.tasks.set({ state: "running" }, 6);
-  first.gauge("uas_webhooks_pending", "Help.", () => 3, "max");
-  second.gauge("uas_webhooks_pending", "Help.", () => 4, "max");
+  first.gauge("uas_webhooks_pending", () => 3);
+  second.gauge("uas_webhooks_pending", () => 4);
   await told();
   expect(await lines("uas_requests_in_flight ")).toEqual(["uas_requests_in_flight 2"]);
   expect(await lines("uas_tasks{")).toEqual(['uas_tasks{state="running"} 6']);

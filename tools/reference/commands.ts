@@ -1,0 +1,62 @@
+/** The reference of the command line, from the parser. */
+import type { Command, Option } from "commander";
+import { buildProgram } from "../../src/cli/program.ts";
+import { code, table } from "./table.ts";
+
+/** The page of all commands, in the order of the help. */
+export function commandsPage(): string {
+  const unused = (): Promise<never> => Promise.reject(new Error("the reference runs no command"));
+  const program = buildProgram({
+    context: {
+      env: {},
+      cwd: "/",
+      version: "",
+      out: () => {},
+      err: () => {},
+      servedKinds: unused,
+      app: unused,
+    },
+    print: () => {},
+  });
+  return `# Commands
+
+Here you find every command with its options; \`npx uas COMMAND --help\` prints the same. \`--json\` works with each of them.
+[command-line.md](../command-line.md) explains the output. Generated from \`src/cli/\`.
+
+${program.commands.map((command) => section(command, command.name())).join("\n\n")}`;
+}
+
+function section(command: Command, path: string): string {
+  const heading = `## ${path}`;
+  if (command.commands.length === 0) return `${heading}\n\n${about(command, path)}`;
+  const children = command.commands.map((child) => {
+    const name = `${path} ${child.name()}`;
+    return `### ${name}\n\n${about(child, name)}`;
+  });
+  return [heading, `To ${command.description()}.`, ...children].join("\n\n");
+}
+
+function about(command: Command, path: string): string {
+  const names = command.registeredArguments.map((each) =>
+    each.required ? `<${each.name()}>` : `[${each.name()}]`,
+  );
+  const usage = [path, ...names].join(" ");
+  const described = command.registeredArguments.filter(({ description }) => description !== "");
+  const rows = [
+    ...described.map((each) => [code(each.name()), each.description]),
+    ...command.options.map((option) => [code(option.flags), meaning(option)]),
+  ];
+  const text = `${code(usage)}: ${command.description()}.`;
+  return rows.length === 0 ? text : `${text}\n\n${table(["argument or option", "meaning"], rows)}`;
+}
+
+function meaning({ description, mandatory, argChoices, defaultValue }: Option): string {
+  const facts = [
+    ...(mandatory ? ["required"] : []),
+    ...(argChoices === undefined ? [] : [`one of ${argChoices.map(code).join(", ")}`]),
+    ...(defaultValue === undefined || defaultValue === false
+      ? []
+      : [`default ${String(defaultValue)}`]),
+  ];
+  return facts.length === 0 ? description : `${description} (${facts.join("; ")})`;
+}
