@@ -202,8 +202,11 @@ const untrustedTexts = ["model", "request_id", "path", "upstream_request_id", "d
 function boundRow(row: CallRow): CallRow {
   if (untrustedTexts.every((name) => isPlain(row[name] ?? ""))) return row;
   const bound = { ...row };
-  for (const name of untrustedTexts) bound[name] = callText(row[name] ?? "");
-  return { ...bound, dropped: row.dropped && bound.dropped };
+  for (const name of untrustedTexts) {
+    const { [name]: text } = row;
+    if (text != null) bound[name] = callText(text);
+  }
+  return bound;
 }
 
 /**

@@ -9,7 +9,7 @@ import type { CallEntity } from "./entity.ts";
  * Amounts are decimal digits, because JSON numbers would lose precision.
  */
 export type CallRow = Omit<
-  RowOf<typeof CallEntity>,
+  WithOptionalNulls<RowOf<typeof CallEntity>>,
   "start_time" | "second_micros" | "vendor_cost" | "attempts" | "units"
 > & {
   readonly ending: CallEnding;
@@ -31,6 +31,11 @@ export type CallRow = Omit<
    */
   readonly units?: Readonly<Record<string, number>> | null;
 };
+
+/** A row whose nullable columns may be left out. */
+type WithOptionalNulls<Row> = {
+  [Column in keyof Row as null extends Row[Column] ? never : Column]: Row[Column];
+} & { [Column in keyof Row as null extends Row[Column] ? Column : never]?: Row[Column] };
 
 /** An attempt at a vendor. */
 export interface AttemptRow {
