@@ -155,7 +155,8 @@ export const AccountState = {
   ACTIVE: 1,
 
   /**
-   * Calls with any of the account's keys are refused with ACCESS_DENIED, until the account is resumed.
+   * Calls with any of the account's keys are refused with ACCESS_DENIED, until the account is
+   * resumed.
    *
    * @generated from enum value: ACCOUNT_STATE_SUSPENDED = 2;
    */

@@ -364,8 +364,8 @@ export const AccountService: GenService<{
     output: typeof UpdateAccountResponseSchema;
   },
   /**
-   * Stops new calls with all keys of an account; running ones finish. Suspending a suspended account
-   * replaces the reason.
+   * Stops new calls with all keys of an account; running ones finish. Suspending a suspended
+   * account replaces the reason.
    *
    * @generated from rpc uas.account.v1.AccountService.SuspendAccount
    */
@@ -375,7 +375,8 @@ export const AccountService: GenService<{
     output: typeof SuspendAccountResponseSchema;
   },
   /**
-   * Lets the keys of a suspended account make calls again. Resuming an active account changes nothing.
+   * Lets the keys of a suspended account make calls again. Resuming an active account changes
+   * nothing.
    *
    * @generated from rpc uas.account.v1.AccountService.ResumeAccount
    */

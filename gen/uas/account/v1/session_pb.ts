@@ -17,7 +17,8 @@ export const file_uas_account_v1_session: GenFile = /*@__PURE__*/
   fileDesc("Chx1YXMvYWNjb3VudC92MS9zZXNzaW9uLnByb3RvEg51YXMuYWNjb3VudC52MSKpAgoHU2Vzc2lvbhISCgpzZXNzaW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSLAoGbWV0aG9kGAMgASgOMhwudWFzLmFjY291bnQudjEuU2lnbkluTWV0aG9kEi8KC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzZWVuX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgppcF9hZGRyZXNzGAcgASgJEhIKCnVzZXJfYWdlbnQYCCABKAkSEgoKaXNfY3VycmVudBgJIAEoCCKcAQoIU2VudENvZGUSFAoMbWFza2VkX3Bob25lGAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgxyZXNlbmRfZGVsYXkYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQZGV2ZWxvcG1lbnRfY29kZRgEIAEoCSp9CgxTaWduSW5NZXRob2QSHgoaU0lHTl9JTl9NRVRIT0RfVU5TUEVDSUZJRUQQABIXChNTSUdOX0lOX01FVEhPRF9DT0RFEAESGwoXU0lHTl9JTl9NRVRIT0RfUEFTU1dPUkQQAhIXChNTSUdOX0lOX01FVEhPRF9MSU5LEAMqzwEKCkNvZGVBY3Rpb24SGwoXQ09ERV9BQ1RJT05fVU5TUEVDSUZJRUQQABIaChZDT0RFX0FDVElPTl9SRVZFQUxfS0VZEAESJQohQ09ERV9BQ1RJT05fUkVWRUFMX1dFQkhPT0tfU0VDUkVUEAISJQohQ09ERV9BQ1RJT05fUk9UQVRFX1dFQkhPT0tfU0VDUkVUEAMSHAoYQ09ERV9BQ1RJT05fU0VUX1BBU1NXT1JEEAQSHAoYQ09ERV9BQ1RJT05fQ0hBTkdFX1BIT05FEAVCVAoSY29tLnVhcy5hY2NvdW50LnYxUAFaK3Vhcy1nYXRld2F5L2NsaWVudC91YXMvYWNjb3VudC92MTthY2NvdW50djGqAg5VYXMuQWNjb3VudC5WMWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
- * A browser that is signed in. It ends 12 hours after it was last used, and 7 days after its sign-in.
+ * A browser that is signed in. It ends 12 hours after it was last used, and 7 days after its
+ * sign-in.
  *
  * @generated from message uas.account.v1.Session
  */
@@ -213,7 +214,8 @@ export const CodeAction = {
   REVEAL_WEBHOOK_SECRET: 2,
 
   /**
-   * To replace the account's webhook secret, or to drop the old one; the subject is the account's id.
+   * To replace the account's webhook secret, or to drop the old one; the subject is the account's
+   * id.
    *
    * @generated from enum value: CODE_ACTION_ROTATE_WEBHOOK_SECRET = 3;
    */

@@ -85,7 +85,8 @@ export const GetSignInOptionsResponseSchema: GenMessage<GetSignInOptionsResponse
  */
 export type SendSignInCodeRequest = Message<"uas.account.v1.SendSignInCodeRequest"> & {
   /**
-   * The mobile number, in international form: `+8613800138000`. Spaces, dashes and parentheses are skipped.
+   * The mobile number, in international form: `+8613800138000`. Spaces, dashes and parentheses are
+   * skipped.
    *
    * @generated from field: string phone = 1;
    */
@@ -674,7 +675,8 @@ export const SessionService: GenService<{
     output: typeof ListSessionsResponseSchema;
   },
   /**
-   * Ends a session: it is refused at once, on every node. Ending one that has ended changes nothing.
+   * Ends a session: it is refused at once, on every node. Ending one that has ended changes
+   * nothing.
    *
    * @generated from rpc uas.account.v1.SessionService.RevokeSession
    */

@@ -609,8 +609,8 @@ export const UserService: GenService<{
     output: typeof CreateUserResponseSchema;
   },
   /**
-   * Deletes a user with all sessions, at once. The account and its keys stay. Deleting an unknown one fails with
-   * NOT_FOUND.
+   * Deletes a user with all sessions, at once. The account and its keys stay. Deleting an unknown
+   * one fails with NOT_FOUND.
    *
    * @generated from rpc uas.account.v1.UserService.DeleteUser
    */
@@ -620,7 +620,8 @@ export const UserService: GenService<{
     output: typeof DeleteUserResponseSchema;
   },
   /**
-   * Makes a one-time link that signs a user in, good for an hour. A newer link of the user replaces it.
+   * Makes a one-time link that signs a user in, good for an hour. A newer link of the user replaces
+   * it.
    *
    * @generated from rpc uas.account.v1.UserService.CreateSignInLink
    */
@@ -640,9 +641,10 @@ export const UserService: GenService<{
     output: typeof UpdateUserResponseSchema;
   },
   /**
-   * Sets the e-mail address and password that the user who calls signs in with, and ends the user's other sessions.
-   * Who has a password or a mobile number proves it: by the present password, or by a code for SET_PASSWORD. In the
-   * first 15 minutes of a session that a link began, nothing has to be proved.
+   * Sets the e-mail address and password that the user who calls signs in with, and ends the user's
+   * other sessions. Who has a password or a mobile number proves it: by the present password, or by
+   * a code for SET_PASSWORD. In the first 15 minutes of a session that a link began, nothing has to
+   * be proved.
    *
    * @generated from rpc uas.account.v1.UserService.SetPassword
    */
@@ -662,8 +664,9 @@ export const UserService: GenService<{
     output: typeof SendPhoneCodeResponseSchema;
   },
   /**
-   * Gives the user who calls the number whose code it presents. Who has a number already also presents a code for
-   * CHANGE_PHONE. In the first 15 minutes of a session that a link began, that is not needed.
+   * Gives the user who calls the number whose code it presents. Who has a number already also
+   * presents a code for CHANGE_PHONE. In the first 15 minutes of a session that a link began, that
+   * is not needed.
    *
    * @generated from rpc uas.account.v1.UserService.SetPhone
    */
@@ -673,7 +676,8 @@ export const UserService: GenService<{
     output: typeof SetPhoneResponseSchema;
   },
   /**
-   * Makes the secret of an authenticator (TOTP, RFC 6238) for the user who calls. It counts from ConfirmTotp on.
+   * Makes the secret of an authenticator (TOTP, RFC 6238) for the user who calls. It counts from
+   * ConfirmTotp on.
    *
    * @generated from rpc uas.account.v1.UserService.StartTotp
    */
@@ -693,8 +697,8 @@ export const UserService: GenService<{
     output: typeof ConfirmTotpResponseSchema;
   },
   /**
-   * Removes the authenticator of the user who calls, who proves to have it. In the first 15 minutes of a session that a
-   * link began, that is not needed.
+   * Removes the authenticator of the user who calls, who proves to have it. In the first 15 minutes
+   * of a session that a link began, that is not needed.
    *
    * @generated from rpc uas.account.v1.UserService.RemoveTotp
    */

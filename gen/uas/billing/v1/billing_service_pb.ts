@@ -80,13 +80,15 @@ export const GetCreditsRequestSchema: GenMessage<GetCreditsRequest> = /*@__PURE_
   messageDesc(file_uas_billing_v1_billing_service, 2);
 
 /**
- * Response of [BillingService.GetCredits][]. Credits less usage is the balance, held money included.
+ * Response of [BillingService.GetCredits][]. Credits less usage is the balance, held money
+ * included.
  *
  * @generated from message uas.billing.v1.GetCreditsResponse
  */
 export type GetCreditsResponse = Message<"uas.billing.v1.GetCreditsResponse"> & {
   /**
-   * All that was added: payments, grants, redeem codes and refunds, with corrections counted up or down.
+   * All that was added: payments, grants, redeem codes and refunds, with corrections counted up or
+   * down.
    *
    * @generated from field: uas.type.v1.Money total_credits = 1;
    */
@@ -394,8 +396,9 @@ export type ListLedgerEntriesRequest = Message<"uas.billing.v1.ListLedgerEntries
   kinds: LedgerKind[];
 
   /**
-   * Movements from this moment on. A movement is of the moment in its transaction's id, as in the order of the list: for
-   * a charge that is the start of its call, as in the call log. Unset: from the first.
+   * Movements from this moment on. A movement is of the moment in its transaction's id, as in the
+   * order of the list: for a charge that is the start of its call, as in the call log. Unset: from
+   * the first.
    *
    * @generated from field: google.protobuf.Timestamp from_time = 5;
    */
@@ -742,8 +745,8 @@ export const BillingService: GenService<{
     output: typeof GetBalanceResponseSchema;
   },
   /**
-   * Returns what the account of an API key was given and has spent. Over REST in the form that clients of OpenRouter
-   * read, in USD. Fails with PERMISSION_DENIED for a suspended account.
+   * Returns what the account of an API key was given and has spent. Over REST in the form that
+   * clients of OpenRouter read, in USD. Fails with PERMISSION_DENIED for a suspended account.
    *
    * @generated from rpc uas.billing.v1.BillingService.GetCredits
    */
@@ -764,7 +767,8 @@ export const BillingService: GenService<{
   },
   /**
    * Adds money to an account. Idempotent on `reference` within the account: a repetition changes
-   * nothing and returns the balance; with another amount or source it is refused with ALREADY_EXISTS.
+   * nothing and returns the balance; with another amount or source it is refused with
+   * ALREADY_EXISTS.
    *
    * @generated from rpc uas.billing.v1.BillingService.TopUp
    */
@@ -774,8 +778,8 @@ export const BillingService: GenService<{
     output: typeof TopUpResponseSchema;
   },
   /**
-   * Gives a charge back, wholly or in part. Idempotent on `reference` within the account; the refunds
-   * of one charge never exceed it: more is refused with FAILED_PRECONDITION.
+   * Gives a charge back, wholly or in part. Idempotent on `reference` within the account; the
+   * refunds of one charge never exceed it: more is refused with FAILED_PRECONDITION.
    *
    * @generated from rpc uas.billing.v1.BillingService.Refund
    */
@@ -785,9 +789,10 @@ export const BillingService: GenService<{
     output: typeof RefundResponseSchema;
   },
   /**
-   * Corrects a balance, up or down. Idempotent on `reference` within the account: a repetition changes
-   * nothing; with another amount or reason it is refused with ALREADY_EXISTS. Taking more than is available is refused with FAILED_PRECONDITION:
-   * no balance is ever negative, and what running calls hold is theirs.
+   * Corrects a balance, up or down. Idempotent on `reference` within the account: a repetition
+   * changes nothing; with another amount or reason it is refused with ALREADY_EXISTS. Taking more
+   * than is available is refused with FAILED_PRECONDITION: no balance is ever negative, and what
+   * running calls hold is theirs.
    *
    * @generated from rpc uas.billing.v1.BillingService.AdjustBalance
    */
@@ -797,7 +802,8 @@ export const BillingService: GenService<{
     output: typeof AdjustBalanceResponseSchema;
   },
   /**
-   * Lists the ledger entries of an account, newest first, optionally only some kinds or a range of time.
+   * Lists the ledger entries of an account, newest first, optionally only some kinds or a range of
+   * time.
    *
    * @generated from rpc uas.billing.v1.BillingService.ListLedgerEntries
    */
@@ -838,8 +844,8 @@ export const BillingService: GenService<{
     output: typeof AuditLedgerResponseSchema;
   },
   /**
-   * Accepts new entries that break a rule: the chain of checkpoints continues after them. Fails with `invalid_request`
-   * if no entry breaks a rule.
+   * Accepts new entries that break a rule: the chain of checkpoints continues after them. Fails
+   * with `invalid_request` if no entry breaks a rule.
    *
    * @generated from rpc uas.billing.v1.BillingService.AcceptLedger
    */

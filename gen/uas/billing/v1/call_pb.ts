@@ -235,7 +235,8 @@ export type CallAttempt = Message<"uas.billing.v1.CallAttempt"> & {
   vendorModel: string;
 
   /**
-   * The name of the vendor's credential, never its secret. For operators in GetCall; empty otherwise.
+   * The name of the vendor's credential, never its secret. For operators in GetCall; empty
+   * otherwise.
    *
    * @generated from field: string credential = 5;
    */
@@ -320,8 +321,8 @@ export type CallFilter = Message<"uas.billing.v1.CallFilter"> & {
   statusMax: number;
 
   /**
-   * The error that the customer got. INVALID_REQUEST also finds UNAUTHENTICATED, which has the same documented word.
-   * UNSPECIFIED: any.
+   * The error that the customer got. INVALID_REQUEST also finds UNAUTHENTICATED, which has the same
+   * documented word. UNSPECIFIED: any.
    *
    * @generated from field: uas.error.v1.ErrorCode error_code = 9;
    */
@@ -689,8 +690,8 @@ export const ExportFormat = {
   UNSPECIFIED: 0,
 
   /**
-   * Comma separated values with a head line, for spreadsheets: texts that they might take for a formula begin
-   * with an apostrophe.
+   * Comma separated values with a head line, for spreadsheets: texts that they might take for a
+   * formula begin with an apostrophe.
    *
    * @generated from enum value: EXPORT_FORMAT_CSV = 1;
    */

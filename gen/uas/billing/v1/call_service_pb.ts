@@ -282,7 +282,8 @@ export const TailCallsRequestSchema: GenMessage<TailCallsRequest> = /*@__PURE__*
  */
 export type TailCallsResponse = Message<"uas.billing.v1.TailCallsResponse"> & {
   /**
-   * Calls that were recorded since the message before, oldest first. A call whose cost was corrected comes again.
+   * Calls that were recorded since the message before, oldest first. A call whose cost was
+   * corrected comes again.
    *
    * @generated from field: repeated uas.billing.v1.CallRecord calls = 1;
    */
@@ -381,8 +382,8 @@ export const ExportCallsResponseSchema: GenMessage<ExportCallsResponse> = /*@__P
  */
 export const CallService: GenService<{
   /**
-   * Lists calls, newest first. A page may have fewer calls than asked for, or none, and still a next page: so much is
-   * read for a page, and no more, however few calls fit the filter.
+   * Lists calls, newest first. A page may have fewer calls than asked for, or none, and still a
+   * next page: so much is read for a page, and no more, however few calls fit the filter.
    *
    * @generated from rpc uas.billing.v1.CallService.ListCalls
    */

@@ -80,8 +80,8 @@ export type ModelPrices = Message<"uas.billing.v1.ModelPrices"> & {
   modelKey: string;
 
   /**
-   * Past ones, the current one, future ones; each in the order of time. A model that is no longer configured
-   * has only past ones.
+   * Past ones, the current one, future ones; each in the order of time. A model that is no longer
+   * configured has only past ones.
    *
    * @generated from field: repeated uas.billing.v1.PriceVersion versions = 2;
    */

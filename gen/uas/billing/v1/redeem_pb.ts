@@ -26,7 +26,8 @@ export const file_uas_billing_v1_redeem: GenFile = /*@__PURE__*/
  */
 export type RedeemCode = Message<"uas.billing.v1.RedeemCode"> & {
   /**
-   * The identifier, a UUIDv7. The movement of a redeemed code has the reference `redeem` and this, with a space between.
+   * The identifier, a UUIDv7. The movement of a redeemed code has the reference `redeem` and this,
+   * with a space between.
    *
    * @generated from field: string redeem_code_id = 1;
    */

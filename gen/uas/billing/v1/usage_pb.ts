@@ -28,7 +28,8 @@ export type UsageTotals = Message<"uas.billing.v1.UsageTotals"> & {
   callCount: bigint;
 
   /**
-   * Of them, those that failed: that ended neither completed, nor because their client left or cancelled.
+   * Of them, those that failed: that ended neither completed, nor because their client left or
+   * cancelled.
    *
    * @generated from field: int64 failed_call_count = 2;
    */

@@ -53,8 +53,9 @@ export type GetUsageSeriesRequest = Message<"uas.billing.v1.GetUsageSeriesReques
   bucket: UsageBucket;
 
   /**
-   * The IANA time zone that buckets begin in, for example `Asia/Shanghai`. Default: `UTC`. Usage is kept by the
-   * hour of UTC: in a zone whose offset is not of whole hours, each hour counts to the bucket it begins in.
+   * The IANA time zone that buckets begin in, for example `Asia/Shanghai`. Default: `UTC`. Usage is
+   * kept by the hour of UTC: in a zone whose offset is not of whole hours, each hour counts to the
+   * bucket it begins in.
    *
    * @generated from field: string time_zone = 5;
    */
@@ -111,8 +112,8 @@ export const GetUsageSeriesRequestSchema: GenMessage<GetUsageSeriesRequest> = /*
  */
 export type GetUsageSeriesResponse = Message<"uas.billing.v1.GetUsageSeriesResponse"> & {
   /**
-   * When each bucket of the range begins, in the order of time, empty ones included. The first begins at `from_time` or before
-   * it, but counts nothing that is older than that.
+   * When each bucket of the range begins, in the order of time, empty ones included. The first
+   * begins at `from_time` or before it, but counts nothing that is older than that.
    *
    * @generated from field: repeated google.protobuf.Timestamp bucket_times = 1;
    */
@@ -156,7 +157,8 @@ export const GetUsageSeriesResponseSchema: GenMessage<GetUsageSeriesResponse> = 
  */
 export const UsageService: GenService<{
   /**
-   * Returns the usage of a range of time in buckets, as one series for each group; the largest first, the rest last.
+   * Returns the usage of a range of time in buckets, as one series for each group; the largest
+   * first, the rest last.
    *
    * @generated from rpc uas.billing.v1.UsageService.GetUsageSeries
    */

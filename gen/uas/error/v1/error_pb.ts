@@ -91,7 +91,8 @@ export const ErrorCode = {
   UNAUTHENTICATED: 2,
 
   /**
-   * 402: the balance does not cover the call; the message says what was needed and what is available.
+   * 402: the balance does not cover the call; the message says what was needed and what is
+   * available.
    *
    * @generated from enum value: ERROR_CODE_INSUFFICIENT_BALANCE = 3;
    */
@@ -197,7 +198,8 @@ export const ErrorCode = {
   SERVICE_UNAVAILABLE: 17,
 
   /**
-   * 503: the vendor has no capacity now, or the gateway's limit of calls in flight to it is reached.
+   * 503: the vendor has no capacity now, or the gateway's limit of calls in flight to it is
+   * reached.
    *
    * @generated from enum value: ERROR_CODE_UPSTREAM_OVERLOADED = 18;
    */

@@ -17,8 +17,8 @@ export const file_uas_http_v1_http: GenFile = /*@__PURE__*/
   fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSJaCgtEZXByZWNhdGlvbhINCgVzaW5jZRgBIAEoCRISCgpzaW5jZV9kYXRlGAIgASgJEhMKC3N1bnNldF9kYXRlGAMgASgJEhMKC3JlcGxhY2VtZW50GAQgASgJItoCCgVSb3V0ZRIOCgZtZXRob2QYASABKAkSDAoEcGF0aBgCIAEoCRIlCgdkaWFsZWN0GAMgASgOMhQudWFzLmh0dHAudjEuRGlhbGVjdBIXCg9vbWl0X3JlcXVlc3RfaWQYBCABKAgSFQoNYWx3YXlzX3N0cmVhbRgFIAEoCBIYChBwbGF0Zm9ybV9hbGlhc2VzGAYgASgIEhMKC3doZW5faGVhZGVyGAcgASgJEhIKCndoZW5fcXVlcnkYCCABKAkSNAoPbWVkaWFfb3BlcmF0aW9uGAkgASgOMhsudWFzLmh0dHAudjEuTWVkaWFPcGVyYXRpb24SDwoHY29tcGFjdBgKIAEoCBISCgp3ZWJfc29ja2V0GAsgASgIEg8KB3N1bW1hcnkYDCABKAkSLQoLZGVwcmVjYXRpb24YDSABKAsyGC51YXMuaHR0cC52MS5EZXByZWNhdGlvbiryAQoOTWVkaWFPcGVyYXRpb24SHwobTUVESUFfT1BFUkFUSU9OX1VOU1BFQ0lGSUVEEAASIwofTUVESUFfT1BFUkFUSU9OX0dFTkVSQVRFX0lNQUdFUxABEhkKFU1FRElBX09QRVJBVElPTl9TUEVBSxACEh8KG01FRElBX09QRVJBVElPTl9FRElUX0lNQUdFUxADEh8KG01FRElBX09QRVJBVElPTl9WQVJZX0lNQUdFUxAEEh4KGk1FRElBX09QRVJBVElPTl9UUkFOU0NSSUJFEAUSHQoZTUVESUFfT1BFUkFUSU9OX1RSQU5TTEFURRAGKsIBCgdEaWFsZWN0EhcKE0RJQUxFQ1RfVU5TUEVDSUZJRUQQABIcChhESUFMRUNUX0NIQVRfQ09NUExFVElPTlMQARIUChBESUFMRUNUX1BMQVRGT1JNEAISFQoRRElBTEVDVF9SRVNQT05TRVMQAxIUChBESUFMRUNUX01FU1NBR0VTEAQSEgoORElBTEVDVF9HRU1JTkkQBRISCg5ESUFMRUNUX1JFUkFOSxAGEhUKEURJQUxFQ1RfUkVSQU5LX1YyEAcqgQEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESDgoKQUNDRVNTX0tFWRACEhIKDkFDQ0VTU19TRVNTSU9OEAMSEwoPQUNDRVNTX09QRVJBVE9SEAQSEwoPQUNDRVNTX0NVU1RPTUVSEAU6SgoFcm91dGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi1hwMgAygLMhIudWFzLmh0dHAudjEuUm91dGVSBXJvdXRlOk0KBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLaHAyABKA4yEy51YXMuaHR0cC52MS5BY2Nlc3NSBmFjY2VzczpcCgtkZXByZWNhdGlvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLeHAyABKAsyGC51YXMuaHR0cC52MS5EZXByZWNhdGlvblILZGVwcmVjYXRpb246ZgoRZmllbGRfZGVwcmVjYXRpb24SHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLiHAyABKAsyGC51YXMuaHR0cC52MS5EZXByZWNhdGlvblIQZmllbGREZXByZWNhdGlvbjpqChF2YWx1ZV9kZXByZWNhdGlvbhIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGLmHAyABKAsyGC51YXMuaHR0cC52MS5EZXByZWNhdGlvblIQdmFsdWVEZXByZWNhdGlvbkJICg9jb20udWFzLmh0dHAudjFQAVoldWFzLWdhdGV3YXkvY2xpZW50L3Vhcy9odHRwL3YxO2h0dHB2MaoCC1Vhcy5IdHRwLlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
- * Announces that a part of the contract will be removed. It is removed after two minor versions with the notice, and not
- * before its sunset.
+ * Announces that a part of the contract will be removed. It is removed after two minor versions
+ * with the notice, and not before its sunset.
  *
  * @generated from message uas.http.v1.Deprecation
  */
@@ -38,7 +38,8 @@ export type Deprecation = Message<"uas.http.v1.Deprecation"> & {
   sinceDate: string;
 
   /**
-   * The first day, in UTC, on which it may be gone, for example `2027-07-31`. Sent as the header `Sunset`.
+   * The first day, in UTC, on which it may be gone, for example `2027-07-31`. Sent as the header
+   * `Sunset`.
    *
    * @generated from field: string sunset_date = 3;
    */
@@ -88,14 +89,16 @@ export type Route = Message<"uas.http.v1.Route"> & {
   dialect: Dialect;
 
   /**
-   * Whether responses, errors included, leave the request id out (model endpoints). Default: echoed.
+   * Whether responses, errors included, leave the request id out (model endpoints). Default:
+   * echoed.
    *
    * @generated from field: bool omit_request_id = 4;
    */
   omitRequestId: boolean;
 
   /**
-   * Whether the reply is streamed even when the body does not ask for it. Default: as the body says.
+   * Whether the reply is streamed even when the body does not ask for it. Default: as the body
+   * says.
    *
    * @generated from field: bool always_stream = 5;
    */
@@ -136,16 +139,16 @@ export type Route = Message<"uas.http.v1.Route"> & {
   mediaOperation: MediaOperation;
 
   /**
-   * Whether the conversation is compacted instead of continued: the reply is its user messages and one item in place
-   * of all others. Default: not.
+   * Whether the conversation is compacted instead of continued: the reply is its user messages and
+   * one item in place of all others. Default: not.
    *
    * @generated from field: bool compact = 10;
    */
   compact: boolean;
 
   /**
-   * Whether the route is reached by a WebSocket: each message is a request, and its reply is streamed as messages.
-   * Only with the method GET. Default: not.
+   * Whether the route is reached by a WebSocket: each message is a request, and its reply is
+   * streamed as messages. Only with the method GET. Default: not.
    *
    * @generated from field: bool web_socket = 11;
    */
@@ -161,8 +164,8 @@ export type Route = Message<"uas.http.v1.Route"> & {
   summary: string;
 
   /**
-   * Announces the removal of this path, while its RPC stays. Replies have the headers `Deprecation` and `Sunset`. Unset:
-   * as the RPC says.
+   * Announces the removal of this path, while its RPC stays. Replies have the headers `Deprecation`
+   * and `Sunset`. Unset: as the RPC says.
    *
    * @generated from field: uas.http.v1.Deprecation deprecation = 13;
    */
@@ -266,7 +269,8 @@ export const Dialect = {
   CHAT_COMPLETIONS: 1,
 
   /**
-   * Platform JSON: the messages of this contract with camelCase names, errors as in chat completions.
+   * Platform JSON: the messages of this contract with camelCase names, errors as in chat
+   * completions.
    *
    * @generated from enum value: DIALECT_PLATFORM = 2;
    */
@@ -280,7 +284,8 @@ export const Dialect = {
   RESPONSES: 3,
 
   /**
-   * Messages: `{messages, max_tokens}` in, `{content}` out, `message_*` and `content_block_*` events.
+   * Messages: `{messages, max_tokens}` in, `{content}` out, `message_*` and `content_block_*`
+   * events.
    *
    * @generated from enum value: DIALECT_MESSAGES = 4;
    */
@@ -294,15 +299,16 @@ export const Dialect = {
   GEMINI: 5,
 
   /**
-   * Rerank: `{query, documents}` in, `{results}` out, as in Jina's API, vLLM and the first version of Cohere's API.
-   * Errors as in chat completions, with the message at the top, too.
+   * Rerank: `{query, documents}` in, `{results}` out, as in Jina's API, vLLM and the first version
+   * of Cohere's API. Errors as in chat completions, with the message at the top, too.
    *
    * @generated from enum value: DIALECT_RERANK = 6;
    */
   RERANK: 6,
 
   /**
-   * Rerank as in the second version of Cohere's API: documents are texts, and the reply does not repeat them.
+   * Rerank as in the second version of Cohere's API: documents are texts, and the reply does not
+   * repeat them.
    *
    * @generated from enum value: DIALECT_RERANK_V2 = 7;
    */
@@ -402,8 +408,8 @@ export const access: GenExtension<MethodOptions, Access> = /*@__PURE__*/
   extDesc(file_uas_http_v1_http, 1);
 
 /**
- * Announces the removal of an RPC, together with `deprecated = true`. Replies on its REST paths have the headers
- * `Deprecation` and `Sunset`.
+ * Announces the removal of an RPC, together with `deprecated = true`. Replies on its REST paths
+ * have the headers `Deprecation` and `Sunset`.
  *
  * @generated from extension: uas.http.v1.Deprecation deprecation = 50103;
  */
@@ -411,8 +417,8 @@ export const deprecation: GenExtension<MethodOptions, Deprecation> = /*@__PURE__
   extDesc(file_uas_http_v1_http, 2);
 
 /**
- * Announces the removal of a field, together with `deprecated = true`. Replies to REST requests with the field have the
- * headers `Deprecation` and `Sunset`.
+ * Announces the removal of a field, together with `deprecated = true`. Replies to REST requests
+ * with the field have the headers `Deprecation` and `Sunset`.
  *
  * @generated from extension: uas.http.v1.Deprecation field_deprecation = 50104;
  */

@@ -651,8 +651,8 @@ export const OpaquePartSchema: GenMessage<OpaquePart> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_conversation, 11);
 
 /**
- * A member of a wire body that the contract has no place for. Styles other than its own cannot carry it:
- * it is reported as dropped.
+ * A member of a wire body that the contract has no place for. Styles other than its own cannot
+ * carry it: it is reported as dropped.
  *
  * @generated from message uas.inference.v1.Extra
  */

@@ -343,8 +343,8 @@ export const ReplySchema: GenMessage<Reply> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_generate, 3);
 
 /**
- * One event of a reply while it is produced. Parts are numbered from 0; parts of different numbers may
- * be under way at once.
+ * One event of a reply while it is produced. Parts are numbered from 0; parts of different numbers
+ * may be under way at once.
  *
  * @generated from message uas.inference.v1.GenerateEvent
  */

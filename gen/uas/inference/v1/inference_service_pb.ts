@@ -92,8 +92,8 @@ export type ExchangeRequest = Message<"uas.inference.v1.ExchangeRequest"> & {
   reportCost: boolean;
 
   /**
-   * Whether to compact the conversation of the body instead of continuing it, in the dialect of responses. The reply is
-   * never streamed.
+   * Whether to compact the conversation of the body instead of continuing it, in the dialect of
+   * responses. The reply is never streamed.
    *
    * @generated from field: bool compact = 10;
    */
@@ -257,8 +257,8 @@ export type StreamGenerateResponse = Message<"uas.inference.v1.StreamGenerateRes
   event?: GenerateEvent | undefined;
 
   /**
-   * On the first response only: what the vendor's style could not carry of the request, by the names of
-   * [Generation][].
+   * On the first response only: what the vendor's style could not carry of the request, by the
+   * names of [Generation][].
    *
    * @generated from field: repeated string dropped = 2;
    */
@@ -329,8 +329,8 @@ export type CountTokensResponse = Message<"uas.inference.v1.CountTokensResponse"
   inputTokens: number;
 
   /**
-   * Whether the gateway estimated: a token for every four bytes of text, and 1600 for each picture or file
-   * in the body.
+   * Whether the gateway estimated: a token for every four bytes of text, and 1600 for each picture
+   * or file in the body.
    *
    * @generated from field: bool is_estimate = 2;
    */
@@ -379,7 +379,8 @@ export type EmbedRequest = Message<"uas.inference.v1.EmbedRequest"> & {
   query: string;
 
   /**
-   * The headers to pass on, by lower-case name. Names that chat completions do not list are dropped.
+   * The headers to pass on, by lower-case name. Names that chat completions do not list are
+   * dropped.
    *
    * @generated from field: map<string, string> headers = 3;
    */
@@ -449,7 +450,8 @@ export type RerankRequest = Message<"uas.inference.v1.RerankRequest"> & {
   query: string;
 
   /**
-   * The headers to pass on, by lower-case name. Names that chat completions do not list are dropped.
+   * The headers to pass on, by lower-case name. Names that chat completions do not list are
+   * dropped.
    *
    * @generated from field: map<string, string> headers = 3;
    */
@@ -526,7 +528,8 @@ export type ModerateRequest = Message<"uas.inference.v1.ModerateRequest"> & {
   query: string;
 
   /**
-   * The headers to pass on, by lower-case name. Names that chat completions do not list are dropped.
+   * The headers to pass on, by lower-case name. Names that chat completions do not list are
+   * dropped.
    *
    * @generated from field: map<string, string> headers = 3;
    */
@@ -596,7 +599,8 @@ export type CompleteRequest = Message<"uas.inference.v1.CompleteRequest"> & {
   query: string;
 
   /**
-   * The headers to pass on, by lower-case name. Names that chat completions do not list are dropped.
+   * The headers to pass on, by lower-case name. Names that chat completions do not list are
+   * dropped.
    *
    * @generated from field: map<string, string> headers = 3;
    */
@@ -783,10 +787,10 @@ export const GetModelResponseSchema: GenMessage<GetModelResponse> = /*@__PURE__*
  */
 export const InferenceService: GenService<{
   /**
-   * Carries one text generation in the caller's dialect, bytes in and bytes out. The first response is
-   * the head; all others are chunks of the body, in order. A failure before the head fails the RPC;
-   * one after it ends the body with an error event of the dialect. Every call is charged and logged
-   * exactly once, however it ends.
+   * Carries one text generation in the caller's dialect, bytes in and bytes out. The first response
+   * is the head; all others are chunks of the body, in order. A failure before the head fails the
+   * RPC; one after it ends the body with an error event of the dialect. Every call is charged and
+   * logged exactly once, however it ends.
    *
    * @generated from rpc uas.inference.v1.InferenceService.Exchange
    */
@@ -806,7 +810,8 @@ export const InferenceService: GenService<{
     output: typeof GenerateResponseSchema;
   },
   /**
-   * Generates text for a typed caller and returns it while it is produced. Charged and logged as a call.
+   * Generates text for a typed caller and returns it while it is produced. Charged and logged as a
+   * call.
    *
    * @generated from rpc uas.inference.v1.InferenceService.StreamGenerate
    */
@@ -828,8 +833,8 @@ export const InferenceService: GenService<{
     output: typeof CountTokensResponseSchema;
   },
   /**
-   * Carries a request for embeddings in OpenAI's form, bytes in and bytes out. Charged by what was read,
-   * and logged as a call.
+   * Carries a request for embeddings in OpenAI's form, bytes in and bytes out. Charged by what was
+   * read, and logged as a call.
    *
    * @generated from rpc uas.inference.v1.InferenceService.Embed
    */
@@ -839,8 +844,8 @@ export const InferenceService: GenService<{
     output: typeof EmbedResponseSchema;
   },
   /**
-   * Orders documents by their relevance to a query, bytes in and bytes out. Charged by searches or by what was read, and
-   * logged as a call.
+   * Orders documents by their relevance to a query, bytes in and bytes out. Charged by searches or
+   * by what was read, and logged as a call.
    *
    * @generated from rpc uas.inference.v1.InferenceService.Rerank
    */
@@ -850,8 +855,8 @@ export const InferenceService: GenService<{
     output: typeof RerankResponseSchema;
   },
   /**
-   * Classifies texts and images by categories of harm, in OpenAI's form, bytes in and bytes out. Charged by what was
-   * read, and logged as a call.
+   * Classifies texts and images by categories of harm, in OpenAI's form, bytes in and bytes out.
+   * Charged by what was read, and logged as a call.
    *
    * @generated from rpc uas.inference.v1.InferenceService.Moderate
    */
@@ -861,9 +866,10 @@ export const InferenceService: GenService<{
     output: typeof ModerateResponseSchema;
   },
   /**
-   * Continues a text in the form of OpenAI's legacy completions, bytes in and bytes out. The first response is the head;
-   * all others are chunks of the body, in order. A failure before the head fails the RPC; one after it ends the body with
-   * an error event. Every call is charged and logged exactly once, however it ends.
+   * Continues a text in the form of OpenAI's legacy completions, bytes in and bytes out. The first
+   * response is the head; all others are chunks of the body, in order. A failure before the head
+   * fails the RPC; one after it ends the body with an error event. Every call is charged and logged
+   * exactly once, however it ends.
    *
    * @generated from rpc uas.inference.v1.InferenceService.Complete
    */

@@ -44,7 +44,8 @@ export type ExchangeMediaRequest = Message<"uas.inference.v1.ExchangeMediaReques
   query: string;
 
   /**
-   * The headers to pass on, by lower-case name. Names that chat completions do not list are dropped.
+   * The headers to pass on, by lower-case name. Names that chat completions do not list are
+   * dropped.
    *
    * @generated from field: map<string, string> headers = 4;
    */
@@ -74,8 +75,8 @@ export type ExchangeMediaRequest = Message<"uas.inference.v1.ExchangeMediaReques
   reportCost: boolean;
 
   /**
-   * The type of a body that is a form: `multipart/form-data` with its boundary, for the operations that take files.
-   * Empty: JSON.
+   * The type of a body that is a form: `multipart/form-data` with its boundary, for the operations
+   * that take files. Empty: JSON.
    *
    * @generated from field: string content_type = 8;
    */
@@ -127,7 +128,8 @@ export const ExchangeMediaResponseSchema: GenMessage<ExchangeMediaResponse> = /*
   messageDesc(file_uas_inference_v1_media_service, 1);
 
 /**
- * Calls models of images and audio in the forms of OpenAI's API, charged to the balance of the caller's account.
+ * Calls models of images and audio in the forms of OpenAI's API, charged to the balance of the
+ * caller's account.
  *
  * @generated from service uas.inference.v1.MediaService
  */

@@ -272,7 +272,8 @@ export const ListInputItemsRequestSchema: GenMessage<ListInputItemsRequest> = /*
  */
 export type ListInputItemsResponse = Message<"uas.inference.v1.ListInputItemsResponse"> & {
   /**
-   * The page: one JSON object of the style, in UTF-8, with `data`, `first_id`, `last_id` and `has_more`.
+   * The page: one JSON object of the style, in UTF-8, with `data`, `first_id`, `last_id` and
+   * `has_more`.
    *
    * @generated from field: bytes page = 1;
    */
@@ -328,8 +329,8 @@ export const ResponseService: GenService<{
     output: typeof CancelResponseResponseSchema;
   },
   /**
-   * Deletes a response. It cannot be had back, nor can a conversation go on from it or from one that was
-   * built on it.
+   * Deletes a response. It cannot be had back, nor can a conversation go on from it or from one
+   * that was built on it.
    *
    * @generated from rpc uas.inference.v1.ResponseService.DeleteResponse
    */

@@ -93,8 +93,8 @@ export type Key = Message<"uas.key.v1.Key"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * The most that all calls with the key may cost together, over its whole life: more than zero. A call
-   * that could exceed it is refused with INSUFFICIENT_BALANCE. Unset: what the balance allows.
+   * The most that all calls with the key may cost together, over its whole life: more than zero. A
+   * call that could exceed it is refused with INSUFFICIENT_BALANCE. Unset: what the balance allows.
    *
    * @generated from field: uas.type.v1.Money spend_limit = 10;
    */
@@ -108,7 +108,8 @@ export type Key = Message<"uas.key.v1.Key"> & {
   spent?: Money | undefined;
 
   /**
-   * When the key was last accepted, as known after a minute at the latest. Unset: never. Output only.
+   * When the key was last accepted, as known after a minute at the latest. Unset: never. Output
+   * only.
    *
    * @generated from field: google.protobuf.Timestamp last_use_time = 12;
    */
@@ -145,7 +146,8 @@ export const KeySchema: GenMessage<Key> = /*@__PURE__*/
   messageDesc(file_uas_key_v1_key, 0);
 
 /**
- * Whether calls with a key are accepted. Enabled and disabled change into each other; deleted is final.
+ * Whether calls with a key are accepted. Enabled and disabled change into each other; deleted is
+ * final.
  *
  * @generated from enum uas.key.v1.KeyState
  */
@@ -180,7 +182,8 @@ export const KeyState = {
 } as const;
 
 /**
- * Whether calls with a key are accepted. Enabled and disabled change into each other; deleted is final.
+ * Whether calls with a key are accepted. Enabled and disabled change into each other; deleted is
+ * final.
  *
  * @generated from enum uas.key.v1.KeyState
  */

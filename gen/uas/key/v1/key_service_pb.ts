@@ -510,8 +510,9 @@ export const KeyService: GenService<{
     output: typeof GetKeyResponseSchema;
   },
   /**
-   * Returns the key that the request is made with. Over REST in the form that clients of OpenRouter read: what was
-   * spent, the limit and what it leaves, in USD. Fails with PERMISSION_DENIED for a suspended account.
+   * Returns the key that the request is made with. Over REST in the form that clients of OpenRouter
+   * read: what was spent, the limit and what it leaves, in USD. Fails with PERMISSION_DENIED for a
+   * suspended account.
    *
    * @generated from rpc uas.key.v1.KeyService.GetCurrentKey
    */

@@ -52,7 +52,8 @@ export type ExchangeRequest = Message<"uas.native.v1.ExchangeRequest"> & {
   query: string;
 
   /**
-   * The headers to pass on, by lower-case name. Names that the vendor's interface does not list are dropped.
+   * The headers to pass on, by lower-case name. Names that the vendor's interface does not list are
+   * dropped.
    *
    * @generated from field: map<string, string> headers = 5;
    */
@@ -131,7 +132,8 @@ export type FollowLinkRequest = Message<"uas.native.v1.FollowLinkRequest"> & {
   token: string;
 
   /**
-   * The headers to pass on, by lower-case name. Names that the vendor's interface does not list are dropped.
+   * The headers to pass on, by lower-case name. Names that the vendor's interface does not list are
+   * dropped.
    *
    * @generated from field: map<string, string> headers = 3;
    */
@@ -189,9 +191,10 @@ export const FollowLinkResponseSchema: GenMessage<FollowLinkResponse> = /*@__PUR
  */
 export const NativeService: GenService<{
   /**
-   * Carries one request in a vendor's own form, bytes in and bytes out. The first response is the head; all
-   * others are chunks of the body, in order. A failure before the head fails the RPC; one after it breaks
-   * the body off. Only what is declared for the vendor is carried, anything else is NOT_FOUND.
+   * Carries one request in a vendor's own form, bytes in and bytes out. The first response is the
+   * head; all others are chunks of the body, in order. A failure before the head fails the RPC; one
+   * after it breaks the body off. Only what is declared for the vendor is carried, anything else is
+   * NOT_FOUND.
    *
    * @generated from rpc uas.native.v1.NativeService.Exchange
    */
@@ -201,8 +204,9 @@ export const NativeService: GenService<{
     output: typeof ExchangeResponseSchema;
   },
   /**
-   * Follows a link that a body of [NativeService.Exchange][] had in the place of an address which the vendor's
-   * clients follow without a key. The link is the credential; it ends an hour after it was given out.
+   * Follows a link that a body of [NativeService.Exchange][] had in the place of an address which
+   * the vendor's clients follow without a key. The link is the credential; it ends an hour after it
+   * was given out.
    *
    * @generated from rpc uas.native.v1.NativeService.FollowLink
    */

@@ -19,7 +19,8 @@ export const file_uas_operator_v1_operator: GenFile = /*@__PURE__*/
   fileDesc("Ch51YXMvb3BlcmF0b3IvdjEvb3BlcmF0b3IucHJvdG8SD3Vhcy5vcGVyYXRvci52MSKOAgoKQXVkaXRFbnRyeRIWCg5hdWRpdF9lbnRyeV9pZBgBIAEoCRIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIOCgZhY3Rpb24YBSABKAkSEgoKYWNjb3VudF9pZBgGIAEoCRIPCgdzdWJqZWN0GAcgASgJEicKBmJlZm9yZRgIIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSJgoFYWZ0ZXIYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg4KBnJlYXNvbhgKIAEoCSKyAwoLVmVuZG9yU3RhdGUSDgoGdmVuZG9yGAEgASgJEgwKBGtpbmQYAiABKAkSEAoIYmFzZV91cmwYAyABKAkSFgoOaGFzX2NyZWRlbnRpYWwYBCABKAgSDAoEbGluZRgFIAEoBRIOCgZtb2RlbHMYBiADKAkSFwoPaW5fZmxpZ2h0X2xpbWl0GAcgASgFEhEKCWluX2ZsaWdodBgIIAEoBRIsCgZyZWNlbnQYCSABKAsyHC51YXMub3BlcmF0b3IudjEuUmVjZW50Q2FsbHMSMAoMZmFpbHVyZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdmYWlsdXJlGAsgASgJEjAKDHN1Y2Nlc3NfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoQc3VjY2Vzc19kdXJhdGlvbhgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI5ChB1bmxpbWl0ZWRfbW9kZWxzGA4gAygLMh8udWFzLm9wZXJhdG9yLnYxLlVubGltaXRlZE1vZGVsIo4BCg5VbmxpbWl0ZWRNb2RlbBINCgVtb2RlbBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEhQKDGxpbWl0X3Rva2VucxgDIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAQgASgDEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKNAQoLUmVjZW50Q2FsbHMSEgoKY2FsbF9jb3VudBgBIAEoBRIUCgxmYWlsZWRfY291bnQYAiABKAUSOQoWZmlyc3RfY29udGVudF9kdXJhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZChFmYWlsZWRfcmVxdWVzdF9pZBgEIAEoCSKaAgoPQ29uZmlndXJlZE1vZGVsEhEKCW1vZGVsX2tleRgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBHR5cGUYAyABKAkSMAoGcm91dGVzGAQgAygLMiAudWFzLm9wZXJhdG9yLnYxLkNvbmZpZ3VyZWRSb3V0ZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIMCgRsaW5lGAYgASgFEisKCGRlYWRsaW5lGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjcKDmNhbmNlbF9iaWxsaW5nGAggASgOMh8udWFzLmluZmVyZW5jZS52MS5DYW5jZWxCaWxsaW5nEhcKD2ZhbGxiYWNrX21vZGVscxgJIAMoCSJuCg9Db25maWd1cmVkUm91dGUSDgoGdmVuZG9yGAEgASgJEg0KBW1vZGVsGAIgASgJEg4KBndlaWdodBgDIAEoBRIQCghwcmlvcml0eRgEIAEoBRIaChJtYXhfY29udGV4dF90b2tlbnMYBSABKAUiagoKUXVldWVEZXB0aBINCgVxdWV1ZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRINCgVjb3VudBgDIAEoAxIvCgtvbGRlc3RfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQwoJTWlncmF0aW9uEgwKBG5hbWUYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQEKC1Byb2Nlc3NJbmZvEhIKCnByb2Nlc3NfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzZWVuX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVuZGVkGAUgASgIQlgKE2NvbS51YXMub3BlcmF0b3IudjFQAVotdWFzLWdhdGV3YXkvY2xpZW50L3Vhcy9vcGVyYXRvci92MTtvcGVyYXRvcnYxqgIPVWFzLk9wZXJhdG9yLlYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_uas_inference_v1_model]);
 
 /**
- * One entry of the audit log: an action of an operator. Written in the transaction of the action, and never changed.
+ * One entry of the audit log: an action of an operator. Written in the transaction of the action,
+ * and never changed.
  *
  * @generated from message uas.operator.v1.AuditEntry
  */
@@ -202,8 +203,8 @@ export type VendorState = Message<"uas.operator.v1.VendorState"> & {
   successDuration?: Duration | undefined;
 
   /**
-   * Its models that ignore the output limit of a request, of all processes: their calls hold for the model's
-   * `max_output_tokens`.
+   * Its models that ignore the output limit of a request, of all processes: their calls hold for
+   * the model's `max_output_tokens`.
    *
    * @generated from field: repeated uas.operator.v1.UnlimitedModel unlimited_models = 14;
    */
@@ -218,7 +219,8 @@ export const VendorStateSchema: GenMessage<VendorState> = /*@__PURE__*/
   messageDesc(file_uas_operator_v1_operator, 1);
 
 /**
- * A model of a vendor that ignores the output limit of a request, with the first reply that showed it.
+ * A model of a vendor that ignores the output limit of a request, with the first reply that showed
+ * it.
  *
  * @generated from message uas.operator.v1.UnlimitedModel
  */
@@ -267,7 +269,8 @@ export const UnlimitedModelSchema: GenMessage<UnlimitedModel> = /*@__PURE__*/
   messageDesc(file_uas_operator_v1_operator, 2);
 
 /**
- * The calls of a vendor that ended in the last 15 minutes, by the call log: at most the newest 10,000 of all calls.
+ * The calls of a vendor that ended in the last 15 minutes, by the call log: at most the newest
+ * 10,000 of all calls.
  *
  * @generated from message uas.operator.v1.RecentCalls
  */
@@ -350,7 +353,8 @@ export type ConfiguredModel = Message<"uas.operator.v1.ConfiguredModel"> & {
   maxOutputTokens: number;
 
   /**
-   * The line of the configuration that it begins in. 0: not of a file. Its prices: `BillingService.ListPrices`.
+   * The line of the configuration that it begins in. 0: not of a file. Its prices:
+   * `BillingService.ListPrices`.
    *
    * @generated from field: int32 line = 6;
    */
@@ -415,7 +419,8 @@ export type ConfiguredRoute = Message<"uas.operator.v1.ConfiguredRoute"> & {
   weight: number;
 
   /**
-   * Lower numbers are used first. Where no route of the model has a weight or a priority, its place in the list, from 0.
+   * Lower numbers are used first. Where no route of the model has a weight or a priority, its place
+   * in the list, from 0.
    *
    * @generated from field: int32 priority = 4;
    */

@@ -61,8 +61,8 @@ export const GetRouteHealthResponseSchema: GenMessage<GetRouteHealthResponse> = 
   messageDesc(file_uas_operator_v1_route_service, 1);
 
 /**
- * The health of a route or a credential, by the attempts of the newest 10,000 calls of the last 15 minutes, of all
- * processes.
+ * The health of a route or a credential, by the attempts of the newest 10,000 calls of the last 15
+ * minutes, of all processes.
  *
  * @generated from message uas.operator.v1.RouteHealth
  */
@@ -89,7 +89,8 @@ export type RouteHealth = Message<"uas.operator.v1.RouteHealth"> & {
   credential: string;
 
   /**
-   * The state of the circuit breaker of a process that had made all these attempts. Each process has its own.
+   * The state of the circuit breaker of a process that had made all these attempts. Each process
+   * has its own.
    *
    * @generated from field: uas.operator.v1.BreakerState breaker = 4;
    */
@@ -152,8 +153,9 @@ export type RouteHealth = Message<"uas.operator.v1.RouteHealth"> & {
   failureTime?: Timestamp | undefined;
 
   /**
-   * Of a credential: its share of the calls among the vendor's credentials of the same priority. 0 also for a route:
-   * `OperatorService.ListConfiguredModels` has the weight that a route has in each model.
+   * Of a credential: its share of the calls among the vendor's credentials of the same priority. 0
+   * also for a route: `OperatorService.ListConfiguredModels` has the weight that a route has in
+   * each model.
    *
    * @generated from field: int32 weight = 14;
    */
@@ -230,14 +232,15 @@ export const BreakerStateSchema: GenEnum<BreakerState> = /*@__PURE__*/
   enumDesc(file_uas_operator_v1_route_service, 0);
 
 /**
- * Shows operators how routes and credentials do, by their attempts: a vendor whose failures are hidden by other routes
- * shows here.
+ * Shows operators how routes and credentials do, by their attempts: a vendor whose failures are
+ * hidden by other routes shows here.
  *
  * @generated from service uas.operator.v1.RouteService
  */
 export const RouteService: GenService<{
   /**
-   * Shows the routes and credentials of the configured vendors, with their health by the records of calls.
+   * Shows the routes and credentials of the configured vendors, with their health by the records of
+   * calls.
    *
    * @generated from rpc uas.operator.v1.RouteService.GetRouteHealth
    */

@@ -151,7 +151,8 @@ export const SubmitTaskResponseSchema: GenMessage<SubmitTaskResponse> = /*@__PUR
  */
 export type GetTaskRequest = Message<"uas.task.v1.GetTaskRequest"> & {
   /**
-   * The task. An operator may send the request id of its submit instead: the newest such task is returned.
+   * The task. An operator may send the request id of its submit instead: the newest such task is
+   * returned.
    *
    * @generated from field: string task_id = 1;
    */
@@ -491,7 +492,8 @@ export const TaskService: GenService<{
     output: typeof ListTasksResponseSchema;
   },
   /**
-   * Returns what a model takes as the parameters of a task: the very schema that SubmitTask checks with.
+   * Returns what a model takes as the parameters of a task: the very schema that SubmitTask checks
+   * with.
    *
    * @generated from rpc uas.task.v1.TaskService.GetModelSchema
    */

@@ -17,8 +17,9 @@ export const file_uas_type_v1_budget: GenFile = /*@__PURE__*/
   fileDesc("Chh1YXMvdHlwZS92MS9idWRnZXQucHJvdG8SC3Vhcy50eXBlLnYxIr0BCgZCdWRnZXQSKQoGcGVyaW9kGAEgASgOMhkudWFzLnR5cGUudjEuQnVkZ2V0UGVyaW9kEiIKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhEKCXRpbWVfem9uZRgDIAEoCRIhCgVzcGVudBgEIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5Ei4KCnJlc2V0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKnUKDEJ1ZGdldFBlcmlvZBIdChlCVURHRVRfUEVSSU9EX1VOU1BFQ0lGSUVEEAASFQoRQlVER0VUX1BFUklPRF9EQVkQARIWChJCVURHRVRfUEVSSU9EX1dFRUsQAhIXChNCVURHRVRfUEVSSU9EX01PTlRIEANCSAoPY29tLnVhcy50eXBlLnYxUAFaJXVhcy1nYXRld2F5L2NsaWVudC91YXMvdHlwZS92MTt0eXBldjGqAgtVYXMuVHlwZS5WMWIGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_type_v1_money]);
 
 /**
- * The most that calls may cost in each day, week or month. A call that could exceed it is refused with
- * INSUFFICIENT_BALANCE; the error names the budget and when it resets. A call counts in the period in which it was held.
+ * The most that calls may cost in each day, week or month. A call that could exceed it is refused
+ * with INSUFFICIENT_BALANCE; the error names the budget and when it resets. A call counts in the
+ * period in which it was held.
  *
  * @generated from message uas.type.v1.Budget
  */

@@ -149,7 +149,8 @@ export type Price = Message<"uas.type.v1.Price"> & {
   fileSearch: string;
 
   /**
-   * Per image, by size and quality; the first that fits an image counts. Empty: `image` is the price of all.
+   * Per image, by size and quality; the first that fits an image counts. Empty: `image` is the
+   * price of all.
    *
    * @generated from field: repeated uas.type.v1.ImagePrice images = 19;
    */
@@ -273,7 +274,8 @@ export const ImagePriceSchema: GenMessage<ImagePrice> = /*@__PURE__*/
  */
 export type PriceTier = Message<"uas.type.v1.PriceTier"> & {
   /**
-   * The tier applies to calls with more input tokens than this, cached and written ones included. At least 1.
+   * The tier applies to calls with more input tokens than this, cached and written ones included.
+   * At least 1.
    *
    * @generated from field: int32 above = 1;
    */

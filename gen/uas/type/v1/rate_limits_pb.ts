@@ -28,8 +28,8 @@ export type RateLimits = Message<"uas.type.v1.RateLimits"> & {
   rpm?: number | undefined;
 
   /**
-   * Tokens, read and generated, in any 60 seconds. A call counts what it can use at most until it ends, then what it has
-   * used. Unset: as many as come.
+   * Tokens, read and generated, in any 60 seconds. A call counts what it can use at most until it
+   * ends, then what it has used. Unset: as many as come.
    *
    * @generated from field: optional int32 tpm = 2;
    */

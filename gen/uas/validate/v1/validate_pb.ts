@@ -2,12 +2,13 @@
 // @generated from file uas/validate/v1/validate.proto (package uas.validate.v1, syntax proto3)
 /* eslint-disable */
 
-// Declares which values a request may have. The gateway checks these rules for every RPC before its implementation
-// runs, on every edge; a request that breaks one fails with INVALID_REQUEST, and `param` names the field.
+// Declares which values a request may have. The gateway checks these rules for every RPC before its
+// implementation runs, on every edge; a request that breaks one fails with INVALID_REQUEST, and
+// `param` names the field.
 //
-// The rules are a small part of what protovalidate (buf.build/bufbuild/protovalidate) offers, under similar names. It
-// is not used itself: its npm package has no .proto file that this contract could import, and it would add 85 kB of
-// descriptors to the console.
+// The rules are a small part of what protovalidate (buf.build/bufbuild/protovalidate) offers, under
+// similar names. It is not used itself: its npm package has no .proto file that this contract could
+// import, and it would add 85 kB of descriptors to the console.
 
 import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -28,8 +29,8 @@ export const file_uas_validate_v1_validate: GenFile = /*@__PURE__*/
  */
 export type FieldRules = Message<"uas.validate.v1.FieldRules"> & {
   /**
-   * Whether the field must have a value: a text that is not empty, an enum value that is not UNSPECIFIED, a message
-   * that is there, a list that is not empty.
+   * Whether the field must have a value: a text that is not empty, an enum value that is not
+   * UNSPECIFIED, a message that is there, a list that is not empty.
    *
    * @generated from field: bool required = 1;
    */
@@ -44,8 +45,8 @@ export type FieldRules = Message<"uas.validate.v1.FieldRules"> & {
   hint: string;
 
   /**
-   * Rules for the type of the field. In a resource that an `update_mask` goes with, they hold for the members that the
-   * mask names.
+   * Rules for the type of the field. In a resource that an `update_mask` goes with, they hold for
+   * the members that the mask names.
    *
    * @generated from oneof uas.validate.v1.FieldRules.type
    */

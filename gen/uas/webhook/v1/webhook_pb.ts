@@ -75,7 +75,8 @@ export const WebhookSecretSchema: GenMessage<WebhookSecret> = /*@__PURE__*/
  */
 export type Delivery = Message<"uas.webhook.v1.Delivery"> & {
   /**
-   * The identifier, a UUIDv7 in lower case: `external_data.event_id` and the header `webhook-id` too. Output only.
+   * The identifier, a UUIDv7 in lower case: `external_data.event_id` and the header `webhook-id`
+   * too. Output only.
    *
    * @generated from field: string delivery_id = 1;
    */
@@ -667,8 +668,8 @@ export const EndpointState = {
   HEALTHY: 1,
 
   /**
-   * It failed five times in a row: one delivery at a time tries it, every 30 seconds at first, then up to every 10
-   * minutes; the others wait without losing attempts.
+   * It failed five times in a row: one delivery at a time tries it, every 30 seconds at first, then
+   * up to every 10 minutes; the others wait without losing attempts.
    *
    * @generated from enum value: ENDPOINT_STATE_FAILING = 2;
    */

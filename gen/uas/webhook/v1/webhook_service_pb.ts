@@ -82,8 +82,8 @@ export type RotateSecretRequest = Message<"uas.webhook.v1.RotateSecretRequest"> 
   accountId: string;
 
   /**
-   * The code that SessionService.SendActionCode sent for ROTATE_WEBHOOK_SECRET and the account. Others than console
-   * sessions need none.
+   * The code that SessionService.SendActionCode sent for ROTATE_WEBHOOK_SECRET and the account.
+   * Others than console sessions need none.
    *
    * @generated from field: string code = 2;
    */
@@ -140,8 +140,8 @@ export type PromoteSecretRequest = Message<"uas.webhook.v1.PromoteSecretRequest"
   dropOld: boolean;
 
   /**
-   * The code that SessionService.SendActionCode sent for ROTATE_WEBHOOK_SECRET and the account. Others than console
-   * sessions need none.
+   * The code that SessionService.SendActionCode sent for ROTATE_WEBHOOK_SECRET and the account.
+   * Others than console sessions need none.
    *
    * @generated from field: string code = 3;
    */
@@ -219,7 +219,8 @@ export type ListDeliveriesRequest = Message<"uas.webhook.v1.ListDeliveriesReques
   origin: string;
 
   /**
-   * The most deliveries to return, 0 to 1000. 0: 100. Over 1000 counts as 1000; negative is refused.
+   * The most deliveries to return, 0 to 1000. 0: 100. Over 1000 counts as 1000; negative is
+   * refused.
    *
    * @generated from field: int32 page_size = 6;
    */
@@ -597,8 +598,9 @@ export const ReenableEndpointResponseSchema: GenMessage<ReenableEndpointResponse
  */
 export const WebhookService: GenService<{
   /**
-   * Returns what an account's webhooks are signed with. Every account has a secret: the first look makes it. A console
-   * session gets the secrets masked, unless it presents a code for REVEAL_WEBHOOK_SECRET.
+   * Returns what an account's webhooks are signed with. Every account has a secret: the first look
+   * makes it. A console session gets the secrets masked, unless it presents a code for
+   * REVEAL_WEBHOOK_SECRET.
    *
    * @generated from rpc uas.webhook.v1.WebhookService.GetSecret
    */
@@ -632,7 +634,8 @@ export const WebhookService: GenService<{
     output: typeof PromoteSecretResponseSchema;
   },
   /**
-   * Lists the deliveries of an account, or for operators of all accounts, newest first. They are kept for 30 days.
+   * Lists the deliveries of an account, or for operators of all accounts, newest first. They are
+   * kept for 30 days.
    *
    * @generated from rpc uas.webhook.v1.WebhookService.ListDeliveries
    */
