@@ -302,8 +302,8 @@ interface UnitRow {
    */
   readonly usage?: keyof Usage;
   /**
-   * Its meaning, how it is held, and where vendors report it: the row of the table in
-   * docs/money.md.
+   * Its meaning, how it is held, and where vendors report it: the row of the generated page
+   * docs/reference/price-units.md.
    */
   readonly counts: string;
   readonly held: string;

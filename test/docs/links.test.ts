@@ -37,6 +37,12 @@ test.each(pages)("the files that %s names exist", (page) => {
   expect(missing).toEqual([]);
 });
 
+test("docs/README.md lists every page of docs", () => {
+  const index = readPage("docs/README.md");
+  const all = pages.filter((page) => /^docs\/[^/]+$/.test(page) && page !== "docs/README.md");
+  expect(all.filter((page) => !index.includes(`](${page.slice("docs/".length)})`))).toEqual([]);
+});
+
 test("docs/architecture.md: files that it names by their last part exist", () => {
   const existing = new Set(
     globSync(["src/**/*.{ts,tsx,sql}", "console/**/*.{ts,tsx}"], { cwd: root }).map((file) =>

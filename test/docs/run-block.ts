@@ -50,8 +50,8 @@ export function localized({ gateway, cwd }: Reader, text: string): string {
     .replaceAll("http://127.0.0.1:8080", gateway.publicUrl)
     .replaceAll("http://127.0.0.1:8081", gateway.internalUrl)
     .replaceAll("127.0.0.1:8081", new URL(gateway.internalUrl).host)
-    .replaceAll("curl http", "curl -sS --fail http")
-    .replaceAll("curl -N", "curl -sS --fail -N")
+    .replaceAll("curl http", "curl -sS --fail-with-body http")
+    .replaceAll("curl -N", "curl -sS --fail-with-body -N")
     .replaceAll("speech.wav", join(cwd, "speech.wav"))
     .replaceAll("npx buf", "node_modules/.bin/buf")
     .replaceAll("npx uas", `"${process.execPath}" bin/uas.js`);

@@ -12,6 +12,8 @@ import { contractPages } from "./contract.ts";
 import { limitsPage } from "./limits.ts";
 import { metricsPage } from "./metrics.ts";
 import { presetsPage } from "./presets.ts";
+import { priceUnitsPage } from "./price-units.ts";
+import { taskParametersPage } from "./task-parameters.ts";
 import { variablesPage } from "./variables.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -24,6 +26,8 @@ const pages = new Map([
   ["limits.md", limitsPage()],
   ["metrics.md", metricsPage()],
   ["presets.md", presetsPage()],
+  ["price-units.md", priceUnitsPage()],
+  ["task-parameters.md", taskParametersPage()],
   ...contract,
 ]);
 const folder = process.argv[2] ?? join(root, "docs/reference");

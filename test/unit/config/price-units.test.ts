@@ -1,5 +1,4 @@
-/** The table of price units, which code and docs share. */
-import { readFileSync } from "node:fs";
+/** The table of price units. */
 import { expect, test } from "vitest";
 import { PriceUnit as UnitWord } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import { PriceSchema, PriceTierSchema } from "../../../gen/uas/type/v1/price_pb.ts";
@@ -33,12 +32,4 @@ test("what few calls are charged for is an optional field of the contract's usag
   expect(rareUnits.map(({ usage }) => usage).toSorted(), "fields of Usage in usage.proto").toEqual(
     optional.map(({ localName }) => localName).toSorted(),
   );
-});
-
-test("the documentation of money has the rows of the table", () => {
-  const docs = readFileSync(new URL("../../../docs/money.md", import.meta.url), "utf8");
-  for (const { name, counts, held, reported } of priceUnits) {
-    const row = `| \`${name}\` | ${counts} | ${held} | ${reported} |`;
-    expect(docs.includes(row), `docs/money.md needs the row ${row}`).toBe(true);
-  }
 });
