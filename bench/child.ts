@@ -13,7 +13,7 @@ export const isPinned: boolean =
   availableParallelism() >= 2 &&
   spawnSync("taskset", ["-c", "0", "true"]).status === 0;
 
-/** How to start a process. */
+/** Options of a process. */
 export interface StartOptions {
   readonly core: Core;
   readonly env?: Readonly<Record<string, string>>;

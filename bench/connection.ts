@@ -24,7 +24,7 @@ export interface ConnectionOwner {
   onFailure(message: string): void;
 }
 
-/** How much of the end of a stream is kept: its last event. */
+/** Stored bytes of a stream's end, which contain its last event. */
 const tailBytes = 1_024;
 
 /** One connection. */

@@ -94,7 +94,7 @@ async function startBareProxy(
 interface GatewayPlace {
   readonly name: "gateway" | "other";
   readonly root: string;
-  /** It has a database of its own: its tables may differ. */
+  /** It has a separate database, because its tables may differ. */
   readonly folder: string;
   readonly vendors: Contestants["vendors"];
 }

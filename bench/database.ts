@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { startEmbedded } from "../src/db/embedded/embedded.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../test/support/test-server.ts";
 
-/** What must be undone at the end, newest first. */
+/** Cleanup at the end, newest first. */
 export type Cleanup = Array<() => Promise<void> | void>;
 
 /** A database without tables: the gateway migrates it when it starts. */
 export interface BenchDatabase {
   readonly url: string;
-  /** What makes the gateway use it. */
+  /** Environment by which the gateway uses it. */
   readonly env: Readonly<Record<string, string>>;
 }
 

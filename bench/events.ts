@@ -22,7 +22,7 @@ const usage = { prompt_tokens: 250, completion_tokens: 2000, total_tokens: 2250 
 /** The text of a chunk that has no time of sending. */
 export const noStamp = "0".repeat(16);
 
-/** What precedes the text of a chunk. */
+/** Text before the content of a chunk. */
 export const textMark = '"content":"';
 
 /** The first event. */

@@ -21,10 +21,10 @@ import { publicModel, scenarios, type VendorName, vendorModel } from "./scenario
 /** The folder of the checkout that this bench is of. */
 export const ownFolder: string = fileURLToPath(new URL("..", import.meta.url));
 
-/** How long the gateway may take to listen. */
+/** Maximum time for the gateway to listen. */
 const startMs = 120_000;
 
-/** An installation of the gateway in a folder of its own. */
+/** An installation of the gateway in a separate folder. */
 export interface Installation {
   /** The folder of the checkout. */
   readonly root: string;
@@ -33,7 +33,7 @@ export interface Installation {
   readonly logPath: string;
 }
 
-/** What an installation needs. */
+/** Options of an installation. */
 export interface InstallOptions {
   /** The folder of the checkout. */
   readonly root: string;
@@ -107,8 +107,8 @@ export interface Operator {
 const retriesMax = 5;
 
 /**
- * Retries if the gateway says so: on a busy machine its database may not answer within the second
- * that it waits.
+ * Retries if the gateway requests it: on a busy machine its database may not answer within a
+ * second.
  */
 const retry: Interceptor = (next) => async (request) => {
   for (let left = retriesMax; ; left--) {

@@ -9,7 +9,7 @@ import { Arrivals } from "./arrivals.ts";
 import { Connection, type ConnectionOwner } from "./connection.ts";
 import { requestBody, requestPath, type Scenario } from "./scenario.ts";
 
-/** What is sent where. */
+/** Target and content of the load. */
 export interface LoadOptions {
   readonly scenario: Scenario;
   readonly port: number;
@@ -26,7 +26,7 @@ export interface LoadOptions {
   readonly rate?: number;
 }
 
-/** What was counted so far. */
+/** Counts so far. */
 export interface Reading {
   /** Requests, or chunks. */
   readonly units: number;
@@ -42,7 +42,7 @@ export interface Reading {
 /** Connections that are opened at once: a listener refuses or delays more than its backlog. */
 const openingMax = 64;
 
-/** How long nothing may be answered. */
+/** Maximum time without an answer. */
 const silenceMs = 60_000;
 
 class Load implements ConnectionOwner {

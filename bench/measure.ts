@@ -46,7 +46,7 @@ export interface Loads {
   readonly folder: string;
 }
 
-/** How to measure. */
+/** Options of a measurement. */
 export interface Turn {
   readonly scenario: Scenario;
   readonly contestant: Contestant;
@@ -58,10 +58,10 @@ export interface Turn {
   readonly mayRefuse: boolean;
 }
 
-/** How long a contestant may finish its work after a measurement. */
+/** Time for a contestant to finish its work after a measurement. */
 const restMs = 100;
 
-/** How long nothing may be answered. */
+/** Maximum time without an answer. */
 const silenceSeconds = 30;
 
 /** @throws Error if a request failed */

@@ -12,7 +12,7 @@ import { start } from "./child.ts";
 import { freePort } from "./ports.ts";
 import { requestBody, requestPath, type Scenario } from "./scenario.ts";
 
-/** What must be installed, or `undefined` if nothing is missing. */
+/** Returns the tools to install; undefined if none is missing. */
 export function missingTools(): string | undefined {
   if (process.platform !== "linux") return "The bench needs Linux.";
   const missing = ["wrk", "nginx"].filter((name) => spawnSync(name, ["-v"]).error !== undefined);

@@ -10,11 +10,11 @@ export const partNames = ["open", "limits"] as const;
 /** The name of a measurement beside the scenarios. */
 export type PartName = (typeof partNames)[number];
 
-/** How much is measured. */
+/** Amount of measuring. */
 interface Form {
   /** Seconds of each single measurement. */
   readonly seconds: number;
-  /** How often the contestants take turns: medians need an odd number. */
+  /** Number of turns of each contestant: medians need an odd number. */
   readonly rounds: number;
   /** JSON requests to each contestant before anything is measured. */
   readonly warmUpRequests: number;
@@ -28,7 +28,7 @@ interface Form {
   readonly mayRefuse: boolean;
 }
 
-/** What to measure, and how long. */
+/** Scenarios and durations. */
 export interface BenchOptions extends Form {
   readonly scenarios: readonly Scenario[];
   readonly parts: ReadonlySet<PartName>;

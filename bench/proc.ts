@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { Client } from "pg";
 
-/** What processes have used since they started. */
+/** Resources that processes have used since their start. */
 export interface ProcessUsage {
   /** Microseconds of user and system time. */
   readonly cpuMicros: number;

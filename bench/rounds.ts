@@ -43,7 +43,7 @@ export class Rounds {
   }
 }
 
-/** What a scenario is measured with. */
+/** Parts of a scenario's measurement. */
 export interface RoundsOptions {
   readonly scenario: Scenario;
   readonly contestants: readonly Contestant[];

@@ -1,4 +1,4 @@
-/** What is measured, and how much more CPU than the bare proxy the gateway may take for it. */
+/** A measurement, and the maximum ratio of the gateway's CPU to the bare proxy's. */
 
 /** Where the replies of a scenario come from. */
 export type VendorName = "json" | "large" | "streams";
@@ -9,7 +9,7 @@ export interface Scenario {
   readonly title: string;
   /** `json` and `large` are nginx, `streams` is `stream-vendor.ts`. */
   readonly vendor: VendorName;
-  /** What is counted. */
+  /** The counted unit. */
   readonly unit: "request" | "chunk";
   readonly connections: number;
   readonly bodyBytes: number;
@@ -19,7 +19,7 @@ export interface Scenario {
   readonly required: number;
 }
 
-/** How a stream is sent. */
+/** Shape of a stream. */
 export interface StreamShape {
   readonly chunks: number;
   /** Chunks in one system call of the vendor. */

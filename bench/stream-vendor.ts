@@ -24,9 +24,9 @@ const server = createServer((request, response) => {
 });
 
 /**
- * Writes HTTP chunks straight to the socket: this process must be faster than the contestants. Each
- * event is a chunk of its own, as vendors send them. Otherwise the bare proxy would send a group as
- * one chunk.
+ * Writes HTTP chunks straight to the socket, because this process must be faster than the
+ * contestants. Each event is a separate chunk, as vendors send them. Otherwise the bare proxy would
+ * send a group as one chunk.
  */
 function flood(response: ServerResponse, { chunks, groupChunks }: StreamShape): void {
   const { socket } = response;

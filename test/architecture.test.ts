@@ -8,7 +8,7 @@ const files = globSync(["src/**/*.{ts,tsx}", "console/**/*.{ts,tsx}"], { cwd: ro
 
 const lower = ["gen", "core", "config", "observe"];
 const room = [...lower, "db"];
-/** What a room needs that makes calls: routes, prices and limits. */
+/** Imports of a room that makes calls: routes, prices and limits. */
 const calling = [
   ...room,
   "billing",
@@ -21,7 +21,9 @@ const calling = [
   "http",
 ];
 
-/** What every part of src may import, beside itself and the packages. Types count as imports. */
+/**
+ * Allowed imports of every part of src, besides itself and the packages. Types count as imports.
+ */
 const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   // The wiring: it knows every room, and no room knows it.
   main: "everything",
@@ -29,7 +31,7 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   core: ["gen"],
   // Descriptors of the contract: what they announce, and how two of them differ.
   contract: ["gen"],
-  // What uas.yaml may say depends on the kinds of vendors; app/ passes them in.
+  // The valid content of uas.yaml depends on the kinds of vendors; app/ passes them in.
   config: ["gen", "core"],
   observe: ["core"],
   // Of the rooms only */entity.ts; checked on its own below.
@@ -60,7 +62,7 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   routing: [...room, "provider", "limits", "dialect", "wire", "http"],
   // Of routing only what a planned route is.
   tokens: ["gen", "core", "routing", "dialect", "wire"],
-  // What calls leave in the database for later calls.
+  // State that calls store in the database for later calls.
   "responses/stored": [...room, "provider", "routing", "dialect", "wire", "http"],
   calls: [...calling, "responses/stored"],
   // Responses that are generated in the background: calls, as tasks.
@@ -68,13 +70,13 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   // A vendor is tested by a real call.
   operator: [...room, "billing", "calls", "routing", "provider"],
   webhook: [...room, "http"],
-  // What the ledger reports, as webhooks and e-mails.
+  // Alerts of the ledger, as webhooks and e-mails.
   alert: [...room, "webhook"],
   result: [...room, "http"],
   task: [...calling, "calls", "responses", "responses/stored", "result", "webhook"],
   // One handler for all vendors' own interfaces: calls belong to calls, jobs are tasks.
   native: [...calling, "calls", "task", "webhook"],
-  // What an edge needs of a room, app/ passes in.
+  // app/ passes in the parts of a room that an edge needs.
   edge: [...lower, "contract", "dialect", "wire"],
   // Pages for browsers: they know the contract, and of the program that serves them only the
   // shared tables below.
@@ -105,8 +107,8 @@ function importsOf(file: string): Edge[] {
 }
 
 /**
- * `src/db/database.ts` is of `db`, `gen/…` of `gen`. Stored responses are a part of their own:
- * calls use them, and responses in the background use calls.
+ * `src/db/database.ts` is of `db`, `gen/…` of `gen`. Stored responses are a separate part: calls
+ * use them, and background responses use calls.
  */
 function partOf(file: string): string {
   if (file.startsWith("src/responses/stored/")) return "responses/stored";

@@ -52,7 +52,8 @@ export function readFailedFiles(file: string): FailedFile[] {
 
 /**
  * Reads the counts. A file that failed outside its tests (while loading, or by leaving something
- * open) counts as one failure, and so does a run that failed for no reason named in the report.
+ * open) counts as one failure. A run that failed for no reason named in the report counts as one,
+ * too.
  */
 export function readCounts(file: string, exitCode: number): Counts {
   if (!existsSync(file)) return { passed: 0, failed: 1, skipped: 0 };

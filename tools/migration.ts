@@ -126,8 +126,8 @@ function constantName(file: string): string {
 }
 
 /**
- * Records what is not recorded yet. A released migration keeps its record: if it has changed, a
- * test says so.
+ * Records unrecorded migrations. A released migration keeps its record; a test fails if it has
+ * changed.
  */
 function release(): void {
   const hashes = migrations.map((migration) => [migration.name, hashOf(migration)]);

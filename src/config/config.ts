@@ -85,8 +85,8 @@ export interface VendorConfig {
   /** Maximum number of status polls of tasks per second; undefined for the limit of its kind. */
   readonly pollsPerSecond: number | undefined;
   /**
-   * What happens to a reply whose client disconnected (R-MON-11): `grace` reads on for
-   * `disconnectGraceMs` once content has arrived, `drain` reads to the end, `abort` stops the
+   * Handling of a reply whose client disconnected (R-MON-11): `grace` reads on for
+   * `disconnectGraceMs` once content has arrived. `drain` reads to the end, `abort` stops the
    * vendor at once.
    */
   readonly onDisconnect: "grace" | "drain" | "abort";
@@ -134,10 +134,7 @@ export interface UploadLimits {
   readonly bytesPerDay: number;
 }
 
-/**
- * Limits of keys and accounts without limits of their own, and of every model. Absent if there are
- * none.
- */
+/** Default limits of keys and accounts, and of every model. Absent if there are none. */
 export interface LimitDefaults {
   readonly key?: RateLimits | undefined;
   readonly account?: RateLimits | undefined;
@@ -146,7 +143,7 @@ export interface LimitDefaults {
    * Maximum time that a call waits for a free slot of its limits. Default 0: it is refused at once.
    */
   readonly waitMs?: number | undefined;
-  /** What an account may upload to vendors. Default {@link UploadLimits}. */
+  /** Upload limits of an account at vendors. Default {@link UploadLimits}. */
   readonly uploads?: UploadLimits | undefined;
 }
 

@@ -72,9 +72,9 @@ export function imageWordOf(value: unknown): string | undefined {
 }
 
 /**
- * Returns a function that checks if a model's price at a moment has a unit (by its name in the
- * configuration), prices for long inputs (`tiers`), or a service tier (`tiers.flex`). Requests that
- * need a unit without a price are refused (R-TXT-10).
+ * Returns a function that checks if a model's price at a moment has a unit, by its name in the
+ * configuration. It also accepts `tiers` for prices of long inputs, and `tiers.flex` for a service
+ * tier. Requests that need a unit without a price are refused (R-TXT-10).
  *
  * @param timeMs milliseconds since 1970
  */

@@ -90,7 +90,7 @@ function changesOf(former: Element, element: Element, paths: readonly string[]):
   return changes;
 }
 
-/** Properties whose changes break nobody, whatever they are. */
+/** Properties whose changes are always compatible. */
 const harmless: ReadonlySet<string> = new Set(["side effects"]);
 
 function breaks(name: string, before: string | undefined, after: string | undefined): boolean {
@@ -99,7 +99,7 @@ function breaks(name: string, before: string | undefined, after: string | undefi
   return !harmless.has(name);
 }
 
-/** Who may call an RPC, by its access. */
+/** Callers who may use an RPC, by its access. */
 const callers: Readonly<Record<keyof typeof Access, readonly string[]>> = {
   UNSPECIFIED: [],
   PUBLIC: ["anyone", "key", "session", "operator"],

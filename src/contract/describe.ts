@@ -61,7 +61,7 @@ function valueText(value: string): string {
   return value === "" ? "none" : `\`${value}\``;
 }
 
-/** What a reader wants to know of a new element. */
+/** Properties of a new element that the changelog shows. */
 const shownFacts: Readonly<Partial<Record<ElementKind, readonly string[]>>> = {
   "REST path": ["RPC", "style"],
   RPC: ["access"],

@@ -39,7 +39,7 @@ export const elementKinds = [
   "package",
 ] as const;
 
-/** What an element is. */
+/** Kind of an element. */
 export type ElementKind = (typeof elementKinds)[number];
 
 /** A part of a contract. */

@@ -6,7 +6,7 @@ import {
   StringFormatSchema,
 } from "../../gen/uas/validate/v1/validate_pb.ts";
 
-/** What the names of these properties begin with. */
+/** Prefix of the names of these properties. */
 const prefix = "rule ";
 
 /** The rules of a field by name, such as `rule max_chars`: `200`. Absent: nothing is limited. */

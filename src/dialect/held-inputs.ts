@@ -1,8 +1,8 @@
 /**
  * The inputs of calls in a relayed stream. Some vendors send `{}` before the real input, and
  * clients join both to broken JSON. An event whose piece may be such a placeholder waits, with
- * everything behind it, until the stream shows what it is. Then it passes unchanged if the piece
- * belongs to the input, else with an empty piece.
+ * everything behind it, until its meaning is clear. Then it passes unchanged if the piece belongs
+ * to the input, else with an empty piece.
  *
  * A piece is decided by the next piece of its call, the end of its call or of the reply, a text
  * behind it, or the real input of a later call. The real input of an earlier call decides nothing:
@@ -21,7 +21,7 @@ interface Opening {
 export interface RelayedInput {
   /** The choice that the call belongs to. */
   readonly choice: number;
-  /** How many inputs began before it. */
+  /** Number of earlier inputs. */
   readonly place: number;
   readonly input: StreamedInput;
   opening: Opening | undefined;

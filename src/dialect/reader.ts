@@ -17,7 +17,8 @@ import { newExtra } from "./turns/parts.ts";
  * Parses a request body; faster with its outline.
  *
  * @throws GatewayError INVALID_REQUEST if it is not one JSON object in UTF-8 within the depth
- * limit, or repeats a member, which could mean one thing here and another to the vendor
+ * limit, or repeats a member. A repeated member could mean one thing here and another to the
+ * vendor.
  */
 export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
   const bytes = asBuffer(body);

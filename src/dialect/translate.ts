@@ -49,7 +49,7 @@ export interface UsageOfReply {
    * The figures of the vendor, or the estimate in their place; undefined if nothing is charged.
    */
   readonly due: Usage | undefined;
-  /** The usage that the client is told: `due`, as far as it can be true (R-MON-15). */
+  /** The usage that the client sees: `due`, limited to plausible figures (R-MON-15). */
   readonly told: Usage | undefined;
 }
 

@@ -76,7 +76,7 @@ const sql = {
     order by job.task_id limit $5) newer order by task_id desc`,
 } as const;
 
-/** Whose an object is. */
+/** Owner of an object. */
 export interface ObjectOwner {
   readonly vendor: string;
   readonly accountId: string;

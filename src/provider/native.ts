@@ -164,9 +164,7 @@ export type NativeModelAt =
       readonly in: "body";
       readonly members: readonly string[];
       readonly prefix?: string;
-      /**
-       * How a name that is a version of a model is recognized. Absent if models have no versions.
-       */
+      /** Form of names that are versions of a model. Absent if models have no versions. */
       readonly version?: NativeVersionForm;
     };
 
@@ -201,7 +199,7 @@ export interface NativeCallRoute extends RouteBase {
   /** Whether input is charged rather than output. Default: true if there is no meter. */
   readonly isInputCharged?: boolean;
   /**
-   * Whether the vendor may continue, and bill, after a lost reply, so that the client is told not
+   * Whether the vendor may continue, and bill, after a lost reply. The client's error then says not
    * to retry (R-ERR-5). Default false.
    */
   readonly isJob?: boolean;
@@ -232,7 +230,7 @@ export interface NativeLimits {
   readonly maxImages?: number;
   /** Seconds of video or audio per choice. Default 0. */
   readonly seconds?: number;
-  /** What the request asks for beyond text. Default: nothing. */
+  /** Requested features beyond text. Default: none. */
   readonly features?: BilledFeatures | undefined;
 }
 

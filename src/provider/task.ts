@@ -6,8 +6,9 @@ import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import type { RareQuantities } from "../config/price-units.ts";
 
 /**
- * A vendor's tasks. Adapters never retry by themselves. If an adapter cannot tell whether the
- * vendor received a request, it throws HttpFailure; if certainly nothing runs, {@link TaskRefused}.
+ * A vendor's tasks. Adapters never retry by themselves. If it is unknown whether the vendor
+ * received a request, an adapter throws HttpFailure; if certainly nothing runs, {@link
+ * TaskRefused}.
  */
 export interface VendorTasks {
   /**

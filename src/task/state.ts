@@ -114,14 +114,14 @@ const progressRanges: Readonly<Record<TaskState, readonly [number, number]>> = {
 };
 
 /**
- * The progress to write with a state.
+ * Returns the progress to write with a state.
  *
- * @param told the vendor's progress in percent; any value but a number counts as absent
+ * @param reported the vendor's progress in percent; any value but a number counts as absent
  */
-export function progressIn(state: TaskState, told?: number): number {
+export function progressIn(state: TaskState, reported?: number): number {
   const [least, most] = progressRanges[state];
-  if (told === undefined || Number.isNaN(told)) return least;
-  return Math.min(most, Math.max(least, Math.floor(told)));
+  if (reported === undefined || Number.isNaN(reported)) return least;
+  return Math.min(most, Math.max(least, Math.floor(reported)));
 }
 
 /** Whether a task of this state can be cancelled. */

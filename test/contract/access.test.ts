@@ -4,8 +4,8 @@ import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
 import { findMethods } from "./services.ts";
 
 /**
- * Who may call each RPC. A key reaches inference, models, native and tasks, and reads about itself;
- * books and keys need more.
+ * Access to each RPC. A key reaches inference, models, native and tasks, and reads about itself;
+ * ledger and keys need more.
  */
 const golden: Readonly<Record<string, keyof typeof Access>> = {
   "account.v1.AccountService/ListAccounts": "OPERATOR",

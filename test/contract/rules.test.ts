@@ -56,7 +56,7 @@ test("update masks name members of the resource beside them", async () => {
     const mask = method.input.fields.find((field) => kindOf(field) === "mask");
     const resource = method.input.fields.find((field) => field !== mask)?.message;
     const rules = mask && getOption(mask, fieldRules);
-    // Users change themselves: who has no session is told that before anything about the request.
+    // Users change themselves: without a session, that error precedes any about the request.
     expect(rules?.required, name).toBe(name !== "account.v1.UserService/UpdateUser");
     const paths = rules?.type.case === "mask" ? rules.type.value.paths : [];
     expect(paths.length, name).toBeGreaterThan(0);

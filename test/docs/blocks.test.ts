@@ -10,7 +10,7 @@ import { type DemoGateway, startDemoGateway } from "./demo-gateway.ts";
 import { type Block, blocksIn, readPage, writtenPages } from "./page.ts";
 import { isCommandLine, type Ran, run, runCommandLine, runModule, runShell } from "./run-block.ts";
 
-/** The start page has a vendor of its own and runs as a whole: see start.test.ts. */
+/** The start page has a separate vendor and runs as a whole: see start.test.ts. */
 const pages = writtenPages.filter((page) => page !== "docs/start.md");
 const cwd = mkdtempSync(join(tmpdir(), "uas-docs-"));
 let gateway: DemoGateway;

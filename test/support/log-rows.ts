@@ -174,7 +174,7 @@ export function logQuestions(pool: Pool, log: FilledLog): LogQuestion[] {
 }
 
 function clients(pool: Pool) {
-  // Nobody watches: it opens nothing.
+  // Without watchers it opens nothing.
   const feed = new CallFeed({ pool, url: "" });
   const transport = createDirectTransport(
     [

@@ -33,7 +33,7 @@ export interface Accepted {
   readonly reason: string | undefined;
 }
 
-/** Moves the unreleased changes to the kept part, under a heading of their own. */
+/** Moves the unreleased changes to the released part, under a new heading. */
 export function acceptChanges(
   sections: readonly Section[],
   kept: string,

@@ -41,7 +41,10 @@ function findProblems(): string[] {
   return [...ours, ...bufProblems(released)];
 }
 
-/** What `buf breaking` finds: it also compares the files of generated code, but no options. */
+/**
+ * Returns the findings of `buf breaking`, which also compares the files of generated code, but no
+ * options.
+ */
 function bufProblems(released: FileDescriptorSet): string[] {
   const folder = mkdtempSync(join(tmpdir(), "uas-contract-"));
   try {

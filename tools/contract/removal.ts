@@ -10,10 +10,10 @@ import { type Change, compareContracts } from "../../src/contract/compare.ts";
 import { type Contract, contractOf } from "../../src/contract/contract.ts";
 import type { Element } from "../../src/contract/elements.ts";
 
-/** How many minor versions carry a notice before the removal. */
+/** Number of minor versions with a notice before the removal. */
 const noticeVersions = 2;
 
-/** What decides about removals. */
+/** Rules of a removal. */
 export interface RemovalOptions {
   /** The released versions. */
   readonly releases: readonly string[];
@@ -128,7 +128,7 @@ function without(set: FileDescriptorSet, names: ReadonlySet<string>): FileDescri
   return copy;
 }
 
-/** A oneof without fields is not valid. Each optional field has one of its own. */
+/** A oneof without fields is invalid. Each optional field has a separate one. */
 function dropEmptyOneofs(message: DescriptorProto): void {
   const indexOf = (field: (typeof message.field)[number]): number | undefined =>
     Object.hasOwn(field, "oneofIndex") ? field.oneofIndex : undefined;

@@ -137,13 +137,11 @@ function ResultFile({ file, label }: { file: TaskFile; label: string }) {
     <figure className="overflow-hidden rounded-xl border border-line bg-sunken">
       {kind === "image" && <img src={url} alt={label} className="max-h-96 w-full object-contain" />}
       {kind === "audio" && (
-        // oxlint-disable-next-line jsx-a11y/media-has-caption -- nobody has captions of what a
-        // model made
+        // oxlint-disable-next-line jsx-a11y/media-has-caption -- generated media have no captions
         <audio controls src={url} aria-label={label} className="w-full p-3" />
       )}
       {kind === "video" && (
-        // oxlint-disable-next-line jsx-a11y/media-has-caption -- nobody has captions of what a
-        // model made
+        // oxlint-disable-next-line jsx-a11y/media-has-caption -- generated media have no captions
         <video controls src={url} aria-label={label} className="max-h-96 w-full" />
       )}
       <figcaption className="flex items-center justify-between gap-3 border-t border-line bg-surface px-4 py-2 text-xs text-muted">

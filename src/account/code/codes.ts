@@ -201,8 +201,8 @@ type CodeVerdict =
 
 /**
  * Checks a code against the newest row of its binding. The number of checks per code, and of wrong
- * codes per number, browser and day, is limited. Whoever changes the browser needs another code;
- * their number is limited, too.
+ * codes per number, browser and day, is limited. A change of browser needs another code; its number
+ * is limited, too.
  *
  * @param macFor the keyed hash that the row has if the code is right
  */

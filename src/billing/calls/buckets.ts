@@ -107,8 +107,8 @@ function startOfDate(midnight: number, offsetAt: (timeMs: number) => number): nu
 }
 
 /**
- * Returns a function that tells how far the clocks of a time zone are ahead of UTC at a moment, in
- * milliseconds. `Temporal` would do all this, but Node.js 24 does not have it.
+ * Returns a function for the offset of a time zone at a moment, in milliseconds. `Temporal` would
+ * do all this, but Node.js 24 does not have it.
  */
 function createOffsets(timeZone: string): (timeMs: number) => number {
   const format = new Intl.DateTimeFormat("en", {

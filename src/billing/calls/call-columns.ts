@@ -13,7 +13,7 @@ interface Recorded {
   readonly record: CallRow | undefined;
 }
 
-/** How many parameters {@link callColumns} gives. */
+/** Number of parameters of {@link callColumns}. */
 export const callColumnsCount = 14;
 
 const none: readonly null[] = Array.from({ length: callColumnsCount }, () => null);
@@ -34,9 +34,9 @@ interface Kind {
 }
 
 /**
- * The kinds of calls as JSON, which kind each settlement's record is, what each kind adds up to,
- * then what each record has of its own: two texts, and numbers. Most calls of an account differ in
- * these only, and what comes as an array is read in a third of the time of JSON.
+ * Encodes call records: the kinds of calls as JSON, the kind of each settlement's record, the sums
+ * of each kind, then the individual values of each record: two texts, and numbers. Most calls of an
+ * account differ only in these. Arrays are read in a third of the time of JSON.
  */
 export function callColumns(
   settles: readonly Recorded[],
@@ -78,8 +78,8 @@ export function callColumns(
 }
 
 /**
- * How many kinds a row is compared with, the newest first. Older kinds rarely come again, and
- * listing one twice does no harm.
+ * Maximum number of kinds that a row is compared with, the newest first. Older kinds rarely return,
+ * and a duplicate is harmless.
  */
 const comparedMax = 8;
 

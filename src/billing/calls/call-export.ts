@@ -17,7 +17,7 @@ interface ExportPiece {
   readonly nextPageToken: string;
 }
 
-/** What to write. */
+/** The calls to export. */
 interface ExportQuery {
   readonly query: CallQuery;
   readonly format: ExportFormat;

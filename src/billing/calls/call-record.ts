@@ -32,7 +32,7 @@ export interface CallFacts {
   readonly costNanos: bigint;
   /** Whether the usage is charged. */
   readonly isCharged: boolean;
-  /** What the vendor charges the operator; undefined if unknown. */
+  /** Price that the vendor charges the operator; undefined if unknown. */
   readonly vendorCostNanos: bigint | undefined;
   /** Undefined if nothing was held. */
   readonly heldNanos: bigint | undefined;

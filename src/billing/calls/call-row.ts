@@ -46,9 +46,9 @@ export interface AttemptRow {
   readonly credential?: string;
   /** The documented word. Absent if the attempt was answered. */
   readonly error_code?: string;
-  /** What the failure means for routing, an AttemptFailure. Absent if the attempt was answered. */
+  /** The failure for routing, an AttemptFailure. Absent if the attempt was answered. */
   readonly failure?: string;
   readonly duration_ms: number;
-  /** What the vendor may charge for it, in nano-USD. Absent means nothing, or it is not known. */
+  /** Maximum that the vendor may charge for it, in nano-USD. Absent if nothing or unknown. */
   readonly vendor_cost?: string;
 }

@@ -1,6 +1,6 @@
 /**
- * What the call log keeps: the calls, what they add up to, and who watches. Written by SQL
- * functions and triggers.
+ * Tables of the call log: the calls, their sums, and the watchers. SQL functions and triggers write
+ * them.
  */
 import { defineEntity, p } from "@mikro-orm/core";
 
@@ -87,7 +87,7 @@ export const callKindColumns: readonly string[] = Object.keys(callKind).map((nam
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
 );
 
-/** Who watches the call log of an account, or with the nil id of all. */
+/** A watcher of the call log of an account, or of all accounts under the nil ID. */
 export const CallWatchEntity = defineEntity({
   name: "CallWatchEntity",
   tableName: "call_watch",
@@ -99,8 +99,8 @@ export const CallWatchEntity = defineEntity({
 });
 
 /**
- * What an account used in an hour, by key, model and vendor: sums of its calls, written with them
- * by triggers.
+ * Hourly usage of an account by key, model and vendor: sums of its calls, written by triggers in
+ * the same transaction.
  */
 export const UsageHourEntity = defineEntity({
   name: "UsageHourEntity",

@@ -23,7 +23,7 @@ export interface CallFeedOptions {
   readonly pool: Pool;
   /** The database. Contains a password: never logged. */
   readonly url: DatabaseAddress;
-  /** How often the registration of readers is renewed. Default `watchRenewMs`. */
+  /** Interval between renewals of the readers' registration. Default `watchRenewMs`. */
   readonly renewMs?: number;
 }
 
@@ -31,7 +31,7 @@ export interface CallFeedOptions {
 export interface WrittenCalls {
   /** The newest ones, at most {@link tailRowsMax}. */
   readonly ids: readonly string[];
-  /** How many more there were. */
+  /** Number of further calls. */
   readonly skipped: number;
 }
 
@@ -62,11 +62,10 @@ export class CallFeed {
   }
 
   /**
-   * Watches the calls of an account, or of all, until `signal` is aborted: those that are written
-   * from now on.
+   * Watches new calls of an account, or of all, until `signal` is aborted.
    *
-   * @throws GatewayError RATE_LIMIT_EXCEEDED if too many watch; SERVICE_UNAVAILABLE if the database
-   * is away
+   * @throws GatewayError RATE_LIMIT_EXCEEDED if there are too many watchers; SERVICE_UNAVAILABLE if
+   * the database is unreachable
    */
   async watch(accountId: string | undefined, signal: AbortSignal): Promise<CallWatch> {
     const account = accountId ?? allAccounts;
@@ -126,7 +125,7 @@ export class CallFeed {
   async #listen(): Promise<void> {
     const { url, renewMs = watchRenewMs } = this.#options;
     this.#timer ??= setInterval(() => {
-      // The next renewal follows soon; if the database is away, the listener reports a gap.
+      // The next renewal follows soon; if the database is unreachable, the listener reports a gap.
       void this.#renew([...this.#readers.keys()]).catch(() => {});
     }, renewMs).unref();
     this.#listener ??= new Listener({

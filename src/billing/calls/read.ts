@@ -12,7 +12,7 @@ import type { Queryable } from "../../db/pool/queryable.ts";
 import { Where } from "../../db/where.ts";
 import { type CallQuery, addOtherConditions, addIndexedConditions } from "./filter.ts";
 
-/** How much larger each window is than the one before. */
+/** Growth factor of each window over the previous one. */
 const windowGrowth = 4;
 
 /** A page of calls, newest first. */

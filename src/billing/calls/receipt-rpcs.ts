@@ -137,7 +137,10 @@ function lineMessage({ unit, quantity, priceNanos, amountMillionths }: PriceLine
   });
 }
 
-/** What the platform's loss account (6) covered: its entries are negative if it paid. */
+/**
+ * Returns the amount that the platform's loss account (6) covered: its entries are negative if it
+ * paid.
+ */
 function shortfallOf(entries: readonly ReceiptEntryRow[]): bigint {
   return entries
     .filter(({ account }) => account === 6)

@@ -31,7 +31,7 @@ interface UsageServiceOptions {
   readonly clock: Pick<Clock, "now">;
 }
 
-/** The default and the largest number of groups with a series of their own. */
+/** Default and maximum number of groups with a separate series. */
 const groupLimits = { usual: 10, most: 100 };
 
 /** Creates the implementation of `uas.billing.v1.UsageService`. */
@@ -68,7 +68,7 @@ export function createUsageService(options: UsageServiceOptions): ServiceImpl<ty
   };
 }
 
-/** What tells apart what customers do not see. */
+/** Groupings that customers may not see. */
 const operatorGroups: ReadonlySet<UsageGroup> = new Set([UsageGroup.VENDOR, UsageGroup.ACCOUNT]);
 
 function onlyForOperators(): GatewayError {
@@ -76,7 +76,7 @@ function onlyForOperators(): GatewayError {
   return new GatewayError(ErrorCode.ACCESS_DENIED, text, { param: "group" });
 }
 
-/** How sums are shown. */
+/** View of the sums. */
 interface UsageView {
   /** Whether vendor costs are shown. */
   readonly isOperator: boolean;

@@ -144,8 +144,8 @@ function countedSql(query: UsageQuery, where: Where): string {
 }
 
 /**
- * SQL of what few calls have, found by indexes of their own: losses in the ledger (of a call that
- * was not kept, the account is known only), and costs of abandoned attempts.
+ * SQL of rare sums with separate indexes: losses in the ledger (of a call without a record, only
+ * the account is known), and costs of abandoned attempts.
  */
 function lossesSql({ fromMs, toMs }: UsageQuery, own: string, where: Where): string[] {
   const [low, high] = [fromMs, toMs].map((ms) => where.value(firstId(new Date(ms))));

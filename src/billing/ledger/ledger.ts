@@ -207,7 +207,7 @@ export interface LedgerStats {
   readonly pendingHolds: number;
   /** Extensions without an answer yet. */
   readonly pendingExtends: number;
-  /** Settlements that are not in the database yet. Grows while it is away. */
+  /** Settlements that are not in the database yet. The number grows while it is unreachable. */
   readonly pendingSettles: number;
   /**
    * Settlements in the journal, of this process and of dead ones, that the database does not have

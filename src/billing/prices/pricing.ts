@@ -20,7 +20,7 @@ export interface PriceBook {
    * Stores new prices of models, also future ones, with the time of the first load. Safe to repeat,
    * and on many nodes at once.
    *
-   * @throws the driver's error if the database is away.
+   * @throws the driver's error if the database is unreachable.
    */
   load(models: Iterable<Pick<ModelConfig, "key" | "prices">>): Promise<void>;
   /** When the model was loaded first, by any process; undefined means it never was. */
@@ -126,9 +126,9 @@ export interface Pricing {
   /** The amount to charge, in nano-USD, rounded down. */
   cost(price: PriceConfig, usage: CallUsage, discountBp: number): bigint;
   /**
-   * What the vendor of a route charges the operator for a call that started at `startMs`, in
-   * nano-USD, rounded down; undefined if unknown. @param form of its images, default the most
-   * expensive; and its service tier, default the usual one
+   * Returns the price that the vendor of a route charges the operator for a call that started at
+   * `startMs`, in nano-USD, rounded down; undefined if unknown. @param form of its images, default
+   * the most expensive; and its service tier, default the usual one
    */
   vendorCost(
     route: RouteConfig,
@@ -138,7 +138,7 @@ export interface Pricing {
   ): bigint | undefined;
 }
 
-/** What the vendor's price of a call depends on, beside its usage. */
+/** Properties of a call besides its usage that decide the vendor's price. */
 export interface ServedForm extends ImageForm {
   /** The service tier, in the vendor's word. Absent if not reported. */
   readonly serviceTier?: string | undefined;
@@ -147,7 +147,7 @@ export interface ServedForm extends ImageForm {
 /** The maximum usage of a call. Absent units count as 0. */
 export type MaxUsage = Omit<HoldEstimate, "price" | "discountBp">;
 
-/** Creates the pricing over the stored prices. @param clock tells which price is in force */
+/** Creates the pricing over the stored prices. @param clock decides which price is in force */
 export function createPricing(prices: PriceBook, clock: Clock): Pricing {
   return {
     priceAt: (model, startMs) => priceAt(model.prices, startMs),

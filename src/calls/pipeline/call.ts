@@ -45,7 +45,7 @@ export class Call implements CallFacts {
   implausibleNanos = 0n;
   /** Whether the usage is charged. */
   isCharged = false;
-  /** What the vendor charges the operator; undefined if unknown. */
+  /** Price that the vendor charges the operator; undefined if unknown. */
   vendorCostNanos: bigint | undefined;
   /** Set once money is held: the call must then be settled. */
   heldNanos: bigint | undefined;

@@ -121,10 +121,10 @@ function estimateDelivered(bytes: number, stopped: StoppedText | undefined): num
 }
 
 /**
- * Estimates the tokens of a text whose vendor was stopped by a disconnect. Whoever disconnects
- * keeps the vendor from counting, so a cautious estimate is rather too high: each piece has at
- * least one token, and long pieces have several. It stays within the limit of the request, for some
- * tokens have many more bytes than are assumed.
+ * Estimates the tokens of a text whose vendor was stopped by a disconnect. The disconnect keeps the
+ * vendor from counting, so a cautious estimate is rather too high: each piece has at least one
+ * token, and long pieces have several. It stays within the limit of the request, because some
+ * tokens have many more bytes than assumed.
  */
 export function estimateStopped(
   bytes: number,

@@ -29,7 +29,7 @@ export class Silence {
 }
 
 function endSilent(client: DisconnectHandler): void {
-  // Whoever has left waits for the usage only.
+  // A detached reply waits only for the usage.
   if (client.isDetached) return;
   client.stopAttempt(new HttpFailure("timeout", "no content within timeouts.first_byte"));
 }

@@ -10,8 +10,8 @@ import { PriceRefusal } from "./source.ts";
 
 /**
  * Returns the prices of a model: for each unit, tier and moment the cost of its most expensive
- * route with the margin, rounded up to a nano-USD, so that no route costs more than its model's
- * price.
+ * route with the margin. They are rounded up to a nano-USD, so that no route costs more than its
+ * model's price.
  *
  * @param routes the costs of each route by time, at least one route
  * @throws PriceRefusal if the routes are charged by different units, or a price exceeds what can be

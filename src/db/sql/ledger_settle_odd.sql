@@ -2,13 +2,13 @@
 --
 -- - Late: the hold was ended for a process that was marked as dead: see ledger_settle_late.
 -- - Never made: charges nothing. The record is written with cost 0, together with a released hold
---   of 0, so that neither a repetition nor a late hold can do harm.
+--   of 0. Neither a repetition nor a late hold can then do harm.
 -- - Settled before: nothing.
 --
 -- p_done: the holds that the batch has settled. p_calls: the records of all settlements of the
 -- batch. p_seq: the number of the batch. p_newest: see balance.newest_hold. Returns one verdict for
--- each settlement (see ledger_apply), the available balance afterwards, the newest hold, and the
--- amount that the account cannot pay of the late ones, if more than 0.
+-- each settlement (see ledger_apply), the available balance afterwards, and the newest hold. It
+-- also returns the amount that the account cannot pay of the late ones, if more than 0.
 --
 -- Locks, in this order: the caller has locked the account's balance row; holds; keys (key_spend);
 -- calls.

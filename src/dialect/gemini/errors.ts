@@ -5,8 +5,8 @@ import type { VendorError } from "../codec.ts";
 import { countAt, isRecord, type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 
 /**
- * The model wrote something that Gemini itself could not read, and threw away: there is no reply.
- * Told as the end of one, an agent would take its work for done.
+ * The model wrote output that Gemini could not parse and discarded: there is no reply. If this were
+ * reported as the end of one, an agent would consider its work done.
  */
 const failures: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",

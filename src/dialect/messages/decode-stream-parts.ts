@@ -90,7 +90,7 @@ export class BlockDecoder {
         events.push(citationDelta(index, citationOf(delta, new JsonSource(data, record))));
         break;
       default:
-      // What is yet to come: a part that does not know it is whole without it.
+      // Handles the end of a part: a part that is not known to be whole is incomplete without it.
     }
   }
 

@@ -7,10 +7,14 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 /**
  * Checks whether a caller may call a method.
  *
- * @param nobody the error for anonymous callers. By default the missing key
+ * @param anonymous the error for anonymous callers. By default the missing key
  * @throws GatewayError UNAUTHENTICATED or ACCESS_DENIED
  */
-export type CheckAccess = (method: DescMethod, caller: Caller, nobody?: () => GatewayError) => void;
+export type CheckAccess = (
+  method: DescMethod,
+  caller: Caller,
+  anonymous?: () => GatewayError,
+) => void;
 
 type Rule = { readonly kinds: ReadonlySet<Caller["kind"]>; readonly needs: string };
 
@@ -55,13 +59,13 @@ export function createAccessCheck(
       throw new Error(`${method.parent.typeName}.${method.name}: no access option`);
     byMethod.set(method, rule);
   }
-  return (method, caller, nobody = missingKey) => {
+  return (method, caller, anonymous = missingKey) => {
     const rule = byMethod.get(method);
     if (rule?.kinds.has(caller.kind)) return;
-    if (caller.kind === "anonymous") throw nobody();
+    if (caller.kind === "anonymous") throw anonymous();
     throw new GatewayError(
       ErrorCode.ACCESS_DENIED,
-      `Access denied: ${method.parent.typeName}.${method.name} needs ${rule?.needs ?? "nobody"}`,
+      `Access denied: ${method.parent.typeName}.${method.name} needs ${rule?.needs ?? "no caller"}`,
     );
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Stores reasoning for clients whose style cannot carry it (chat completions), and restores it into
- * the turns whose tool calls it led to, before the next request to a vendor (R-TXT-3). It is stored
- * for a day, sealed per account, and found by the ids of the tool calls.
+ * Stores reasoning for clients whose style cannot carry it (chat completions). Before the next
+ * request to a vendor it restores the reasoning into the turns of its tool calls (R-TXT-3). It is
+ * stored for a day, sealed per account, and found by the IDs of the tool calls.
  */
 import { createHash } from "node:crypto";
 import { create, fromJson, toJson, type JsonValue } from "@bufbuild/protobuf";

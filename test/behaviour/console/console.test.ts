@@ -283,7 +283,7 @@ describe.runIf(browser !== undefined)("the console", () => {
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     await page.goto(`${rig.url}/console/billing`);
     await page.waitForURL(/sign-in\?next=/);
-    // Somebody new: an operator without an authenticator is not let in by a code alone.
+    // A new user: an operator without an authenticator is not admitted by a code alone.
     await page.getByRole("textbox", { name: "Mobile number" }).fill("+86 139 1234 5678");
     await button("Send code").click();
     const code = (await page.getByTestId("development-code").textContent()) ?? "";

@@ -1,6 +1,6 @@
 /**
- * What vendors bill beyond text, at models that have its price: held, limited, read from the reply
- * and charged by its own unit.
+ * Features that vendors bill beyond text, at models that have their prices: held, limited, read
+ * from the reply and charged by their own units.
  */
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -192,9 +192,7 @@ const counts = fc.record({
   produced: fc.integer({ min: 1, max: 60 }),
 });
 
-/**
- * The charge that the rules say: each quantity that was asked for × its price, rounded down once.
- */
+/** Returns the charge by the rules: each requested quantity × its price, rounded down once. */
 function expectedNanos(door: Door, reported: Reported, limit: number): bigint {
   const called = (unit: "searches" | "fetches" | "runs"): number => {
     if (!door.has.has(unit)) return 0;

@@ -1,6 +1,6 @@
 /**
- * An account is told of its budgets and its balance by signed webhooks, which stand in the delivery
- * log.
+ * An account is notified of its budgets and its balance by signed webhooks, which are in the
+ * delivery log.
  */
 import { createClient } from "@connectrpc/connect";
 import { Client } from "pg";

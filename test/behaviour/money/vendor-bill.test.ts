@@ -168,7 +168,7 @@ function askedOf(style: ReplyStyle, json: string, { isSilent, isLongLived }: Cho
   const isFast = body["speed"] === "fast";
   const tiers = servable(style, body["service_tier"] ?? body["serviceTier"], isSilent);
   return {
-    // Nobody who pays for the fast mode gets another tier without a word.
+    // A request for the fast mode gets no other tier without a notice.
     tiers: isFast ? ["fast"] : tiers,
     isSilentAllowed: !isFast,
     hasLongCache: isLongLived && /"ttl":"(?:1h|12h)"/.test(json),

@@ -289,7 +289,7 @@ describe("slow readers", () => {
       return Number(/^uas_\w*in_flight (\d+)/m.exec(body.toString())?.[1] ?? Number.NaN);
     };
     while ((await inFlight()) !== readers.length) await sleep(5);
-    // Whoever reads ahead does it within this time: 384 MiB of a folder in memory take 100 ms.
+    // Readahead happens within this time: 384 MiB of a folder in memory take 100 ms.
     await sleep(300);
     expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 * 1024);
     for (const socket of readers) socket.destroy();

@@ -11,7 +11,7 @@ import { median, ratioOf } from "../../../bench/statistics.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
-/** Runs the bench with an embedded PostgreSQL of its own. */
+/** Runs the bench with a separate embedded PostgreSQL. */
 async function bench(
   args: readonly string[],
   more: Readonly<Record<string, string>> = {},
@@ -42,7 +42,7 @@ function cells(page: string, title: string): string[] {
 
 const figure = /^-?[\d.,]+(?:×| ms)?$/;
 
-/** What the bench prints below the title of a measurement. */
+/** Returns the output below the title of a measurement. */
 function tableOf(page: string, title: string): string {
   const [, section = ""] = page.split(`${title}\n`);
   const [table = ""] = section.split("\n\n");

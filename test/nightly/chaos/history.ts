@@ -1,7 +1,7 @@
 /** Records a client's requests and answers as they happen: a kill loses no line. */
 import { closeSync, existsSync, openSync, readFileSync, writeSync } from "node:fs";
 
-/** One line. `ask` precedes an operation, `told` follows its answer. */
+/** One line. `ask` precedes an operation; the answer follows it. */
 export type Line =
   | readonly ["hold.ask", id: string, accountId: string]
   | readonly ["hold.told", id: string, isAdmitted: boolean]

@@ -1,10 +1,10 @@
 /**
  * `npm run chaos`: kills gateways, their database's processes and their database at every point
  * where money moves, fills disks, and compares the answers of clients with the ledger. Then it
- * kills workers of tasks and senders of webhooks at each of their points, workers of a gateway, one
- * of two containers that share a data folder, and the primary of a replicated database; ledgers
- * under full load, until a million charges were acknowledged; and gateways whose clients submit
- * tasks, until ten thousand were accepted. A fault that never occurred is a failure.
+ * kills workers of tasks and senders of webhooks at each of their points, and workers of a gateway.
+ * It also kills one of two containers that share a data folder, and the primary of a replicated
+ * database. Ledgers run under full load until a million charges were acknowledged, and gateways
+ * until ten thousand tasks were accepted. A fault that never occurred is a failure.
  *
  * Everything runs on separate PostgreSQL servers, in a temporary folder.
  */

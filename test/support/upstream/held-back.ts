@@ -5,9 +5,7 @@ import type { Behaviour, Exchange } from "./exchange.ts";
 export interface HeldBack {
   /** After which part of its bytes, 0 to 1; below 0: before its head. */
   readonly part: number;
-  /**
-   * Told what goes out before it is held back: whatever comes first of the head and these bytes.
-   */
+  /** Receives the output before it is held back: the head or these bytes, whichever is first. */
   readonly onSent?: (sent: Buffer) => void;
   /** The rest follows when this resolves, unless the gateway leaves first. */
   readonly until: Promise<void>;

@@ -147,7 +147,7 @@ class Simulation {
       ? style.refusalOf(recorded, this.#rules)
       : lenientRefusalOf(recorded, this.#rules);
     const behaviour = refusal ?? this.#script.shift() ?? this.#always;
-    // The signal tells a waiting behaviour that the gateway disconnected, which is no failure of
+    // The signal shows a waiting behaviour that the gateway disconnected, which is no failure of
     // the test.
     await Promise.resolve(behaviour(recorded)).catch(() => {});
   }

@@ -23,7 +23,7 @@ import { useConsole } from "./console.ts";
 const site = useConsole();
 const newPhone = createPhones();
 
-/** Somebody who is signed in and has a key. */
+/** A user who is signed in and has a key. */
 async function newOwner() {
   const browser = site.browser();
   const { user } = await signInWithCode(browser, newPhone());

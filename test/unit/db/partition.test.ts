@@ -156,7 +156,7 @@ test("a connection that breaks between two statements is an error, and the proce
   const breaksAfter = async (text: string): Promise<unknown> => {
     const result = await query(text);
     await pool.query("select pg_terminate_backend($1)", [pid.rows[0]?.pid]);
-    // Nobody waits for an answer of this connection when it breaks.
+    // No caller waits for an answer of this connection when it breaks.
     await ended;
     return result;
   };

@@ -130,7 +130,7 @@ describe.each([
     return out;
   }
 
-  /** What a client joins, by call. */
+  /** Returns the joined input of each call. */
   function joined(out: string): string[] {
     const inputs: string[] = [];
     for (const [, index, json] of out.matchAll(member)) {

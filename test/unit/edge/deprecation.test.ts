@@ -1,4 +1,6 @@
-/** Replies on deprecated paths, and to requests with deprecated fields, say so in their headers. */
+/**
+ * Replies on deprecated paths, and to requests with deprecated fields, have headers that state it.
+ */
 import { create, createFileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { createRouterTransport } from "@connectrpc/connect";

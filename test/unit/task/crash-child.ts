@@ -20,7 +20,7 @@ createTaskWorker(
     },
   }),
 ).start();
-// Nobody is left who would end it.
+// No parent is left to end it.
 process.once("disconnect", () => process.exit());
 // The worker's timers hold no process.
 setInterval(() => {}, 1_000);

@@ -20,6 +20,6 @@ const dispatcher = createDispatcher({
     if (reached === point && --left === 0) killSelf();
   },
 });
-// Nobody is left who would end it.
+// No parent is left to end it.
 process.once("disconnect", () => process.exit());
 await dispatcher.start();

@@ -353,7 +353,7 @@ export const AccountService: GenService<{
   },
   /**
    * Changes the members in `update_mask`. A session changes `name`, `low_balance_threshold`,
-   * `budgets`, `alert_url` and `alert_emails` of its own account; `discount_bp`, `rate_limits` and
+   * `budgets`, `alert_url` and `alert_emails` of its own account. `discount_bp`, `rate_limits` and
    * `limit_wait` are refused to it with PERMISSION_DENIED.
    *
    * @generated from rpc uas.account.v1.AccountService.UpdateAccount

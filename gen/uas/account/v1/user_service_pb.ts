@@ -231,7 +231,7 @@ export type CreateSignInLinkResponse = Message<"uas.account.v1.CreateSignInLinkR
   expireTime?: Timestamp | undefined;
 
   /**
-   * Whom it signs in.
+   * The user who is signed in by the link.
    *
    * @generated from field: uas.account.v1.User user = 3;
    */

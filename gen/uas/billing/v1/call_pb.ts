@@ -84,7 +84,7 @@ export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
   errorCode: ErrorCode;
 
   /**
-   * How the call ended.
+   * End of the call.
    *
    * @generated from field: uas.billing.v1.CallEnding ending = 9;
    */
@@ -300,7 +300,7 @@ export type CallFilter = Message<"uas.billing.v1.CallFilter"> & {
   outcome: CallOutcome;
 
   /**
-   * How they ended.
+   * End of the calls.
    *
    * @generated from field: uas.billing.v1.CallEnding ending = 6;
    */

@@ -40,7 +40,7 @@ export type AuditEntry = Message<"uas.operator.v1.AuditEntry"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * Who: `command line`, `operator token`, or `user` and the id of a user of the console.
+   * The actor: `command line`, `operator token`, or `user` and the ID of a user of the console.
    *
    * @generated from field: string actor = 3;
    */
@@ -54,7 +54,7 @@ export type AuditEntry = Message<"uas.operator.v1.AuditEntry"> & {
   requestId: string;
 
   /**
-   * What, for example `account.suspend`.
+   * The action, for example `account.suspend`.
    *
    * @generated from field: string action = 5;
    */
@@ -448,7 +448,7 @@ export const ConfiguredRouteSchema: GenMessage<ConfiguredRoute> = /*@__PURE__*/
  */
 export type QueueDepth = Message<"uas.operator.v1.QueueDepth"> & {
   /**
-   * What, for example `tasks` or `webhooks`.
+   * Name of the queue, for example `tasks` or `webhooks`.
    *
    * @generated from field: string queue = 1;
    */

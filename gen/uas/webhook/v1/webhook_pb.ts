@@ -447,7 +447,7 @@ export const DeliveryState = {
   DELIVERED: 3,
 
   /**
-   * Given up: after the last attempt, at 410, or as progress, which is tried once.
+   * Abandoned: after the last attempt, at 410, or as progress, which is tried once.
    *
    * @generated from enum value: DELIVERY_STATE_FAILED = 4;
    */

@@ -1,6 +1,6 @@
 /**
  * Reads requests with files (`multipart/form-data`) while they arrive. Files are written to a
- * temporary file, so that a request is complete and paid for before it is sent to its vendor, and
+ * temporary file. A request is therefore complete and paid for before it is sent to its vendor, and
  * can be sent again to another one. The temporary file has no name once it is open: nothing remains
  * of it, even if the process is killed.
  *

@@ -1,6 +1,6 @@
 /**
  * R-MON-11 as a property: whenever a client disconnects, it pays at least the input and at most the
- * hold, and the vendor's bill at the same prices is covered in at least 99 of 100 streams. The test
+ * hold. The vendor's bill at the same prices is covered in at least 99 of 100 streams. The test
  * controls the clock of vendor and grace. `npm run leaving` simulates 10,000 streams;
  * `UAS_LEAVING_STREAMS` is their number.
  */

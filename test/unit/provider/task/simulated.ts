@@ -31,7 +31,7 @@ export interface TaskAnswer {
 export type Mishap =
   /** The vendor takes it and works, and its answer is lost. */
   | "lose"
-  /** Somebody answers so instead of the vendor. */
+  /** An answer that does not come from the vendor. */
   | TaskAnswer;
 
 /** A vendor that runs. */

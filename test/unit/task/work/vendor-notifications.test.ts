@@ -18,7 +18,7 @@ afterAll(() => tasks.close());
 
 const reset = () => Promise.reject(new HttpFailure("reset", "ECONNRESET"));
 const running = { status: "running", progress: 10 } as const;
-/** Nobody looks by himself within a test. */
+/** No poll happens within a test. */
 const rare = { pollMs: 600_000, pollMsMax: 600_000 };
 const callbackUrl = (token: string) => `https://gateway.test/callbacks/${token}`;
 
