@@ -1,6 +1,6 @@
 /**
- * The words of docs/glossary.md: a retired word returns to no name of a file, a folder or an
- * export. The glossary is the only list, so a word is retired by one row there. A first cell in
+ * The words of retired-words.md: a retired word returns to no name of a file, a folder or an
+ * export. It is the only list, so a word is retired by one row there. A first cell in
  * italics is not checked: the word is legitimate in other contexts.
  */
 import { globSync, readFileSync } from "node:fs";
@@ -23,15 +23,13 @@ interface Name {
   readonly file: string;
 }
 
-const glossary = readFileSync(join(root, "docs/glossary.md"), "utf8");
-const retired = readRetired(glossary);
+const list = readFileSync(join(root, "test/retired-words.md"), "utf8");
+const retired = readRetired(list);
 const names = readNames();
 
-/** Reads the rows `| retired | use |` of the section "Retired words", without those in italics. */
+/** Reads the rows `| retired | use |`, without those in italics. */
 function readRetired(page: string): Retired[] {
-  const [, section = ""] = page.split(/^## Retired words$/m);
-  const [table = ""] = section.split(/^## /m);
-  const rows = [...table.matchAll(/^\|([^|]+)\|([^|]+)\|\s*$/gm)];
+  const rows = [...page.matchAll(/^\|([^|]+)\|([^|]+)\|\s*$/gm)];
   return rows
     .map(([, word = "", use = ""]) => ({ word: word.replaceAll("`", "").trim(), use: use.trim() }))
     .filter(({ word }) => word !== "retired" && !/^(?:-+|\*.*\*|_.*_)$/.test(word))
@@ -84,7 +82,7 @@ test("no file, folder or export of src is named with a retired word", () => {
   expect(found).toEqual([]);
 });
 
-test("the glossary retires each word once, with a replacement that is not retired itself", () => {
+test("the list retires each word once, with a replacement that is not retired itself", () => {
   const words = retired.map(({ word }) => word);
   expect(words.length).toBeGreaterThan(40);
   expect(words.filter((word, index) => words.indexOf(word) !== index)).toEqual([]);
@@ -103,12 +101,9 @@ test("a retired word is found in camelCase, in PascalCase and in kebab-case, but
   expect(hasWord("lookUpKey", "look at")).toBe(false);
 });
 
-test("the words are read from the table of retired words alone, without its rows in italics", () => {
-  const page = [
-    "| word | meaning |\n|---|---|\n| hold | money set aside |",
-    "## Retired words\n\n| retired | use |\n|---|---|\n| `Door` | adapter |\n| *look* | check |\n",
-    "## More\n\n| lane | account queue |\n",
-  ].join("\n\n");
+test("the words are read from the table, without its rows in italics", () => {
+  const page =
+    "# Words\n\n| retired | use |\n|---|---|\n| `Door` | adapter |\n| *look* | check |\n";
   expect(readRetired(page)).toMatchObject([{ word: "Door", use: "adapter" }]);
 });
 
