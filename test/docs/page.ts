@@ -6,9 +6,12 @@ import { join } from "node:path";
 export const root = join(import.meta.dirname, "../..");
 
 /** Every page, as a path from {@link root}. */
-export const pages: readonly string[] = globSync(["*.md", "docs/**/*.md"], {
-  cwd: root,
-}).toSorted();
+export const pages: readonly string[] = globSync(
+  ["*.md", "{docs,examples}/**/*.md", "proto/*.md"],
+  {
+    cwd: root,
+  },
+).toSorted();
 
 /** The text of a page. */
 export function readPage(path: string): string {

@@ -24,7 +24,7 @@ export function strictGemini(): StrictStyle {
   });
 }
 
-const path = /^\/v1beta\/models\/([^/:]+):(generateContent|streamGenerateContent)(\?.*)?$/;
+const path = /^\/v1(?:beta)?\/models\/([^/:]+):(generateContent|streamGenerateContent)(\?.*)?$/;
 
 function doorRefusal(
   { method, url, headers }: RecordedRequest,
