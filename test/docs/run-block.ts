@@ -44,14 +44,17 @@ export async function run(
   return { code, out, err };
 }
 
-/** A block with this gateway's addresses. A shell fails where a server refuses curl. */
+/**
+ * A block with this gateway's addresses. The shell fails if a server refuses curl, which repeats a
+ * request after a 503 when `retry-after` says so: a busy machine is not a fault of the page.
+ */
 export function localized({ gateway, cwd }: Reader, text: string): string {
   return text
     .replaceAll("http://127.0.0.1:8080", gateway.publicUrl)
     .replaceAll("http://127.0.0.1:8081", gateway.internalUrl)
     .replaceAll("127.0.0.1:8081", new URL(gateway.internalUrl).host)
-    .replaceAll("curl http", "curl -sS --fail-with-body http")
-    .replaceAll("curl -N", "curl -sS --fail-with-body -N")
+    .replaceAll("curl http", "curl -sS --fail --retry 5 http")
+    .replaceAll("curl -N", "curl -sS --fail --retry 5 -N")
     .replaceAll("speech.wav", join(cwd, "speech.wav"))
     .replaceAll("npx buf", "node_modules/.bin/buf")
     .replaceAll("npx uas", `"${process.execPath}" bin/uas.js`);
