@@ -2,7 +2,10 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification, type TestUserConfig } from "vitest/node";
 
-/** The files that take longest, the longest first: they start processes, databases or browsers and wait for them. */
+/**
+ * The files that take longest, the longest first: they start processes, databases or browsers and
+ * wait for them.
+ */
 const slow = [
   /^test\/behaviour\/sloppy-vendors\//,
   /^test\/behaviour\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
@@ -14,14 +17,19 @@ const slow = [
   /^test\/behaviour\/native\/hostile\.test\.ts$/,
 ];
 
-/** Looks at the memory of its own process, so no other file runs beside it: collecting their garbage takes several times as
- * long. */
+/**
+ * A file that measures the memory of its process, so no other file runs at the same time. Garbage
+ * of other files would make its collections several times as long.
+ */
 const alone = ["test/behaviour/media/v1-audio/upload-memory.test.ts"];
 
-/** The rigs: chaos, failover, malformed requests, soak, bench. `npm run nightly` runs them, `npm test` does not. */
+/** The tests of the rigs: only `npm run nightly` runs them. */
 const nightly = ["test/nightly/**/*.test.ts"];
 
-/** Begins with the slow files: one that came last would run alone, while the other workers have nothing left. */
+/**
+ * Starts the slow files first. A slow file that starts last would run while all other workers are
+ * idle.
+ */
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId, project }: TestSpecification): number => {
@@ -34,13 +42,13 @@ class SlowFirst extends BaseSequencer {
 }
 
 /**
- * Node.js loads the program and its tests itself, as in production. Vite would rewrite every file for that, and make a lookup
- * of every use of an import: four short files took 13 s of CPU with it, and 6 s without. Nothing mocks modules, so no loader
- * hook is needed.
+ * Node.js itself loads the program and its tests, as in production. Vite would rewrite every file,
+ * and each use of an import would become a lookup: four short files took 13 s of CPU with Vite and
+ * 6 s without. No test mocks modules, so no loader hook is needed.
  */
 const experimental = { viteModuleRunner: false, nodeLoader: false };
 
-/** What holds for every test. */
+/** The settings of every test. */
 const usual = {
   setupFiles: ["test/support/leaks.ts", "test/support/patience.ts"],
   // The tests start real servers, also on busy machines of two cores.
@@ -49,18 +57,20 @@ const usual = {
   // As in test/support/patience.ts.
   expect: { poll: { timeout: 30_000 } },
   restoreMocks: true,
-  // Nothing in src keeps state in its modules, so the files of a worker share one process: with a fresh one
+  // No module of src has state, so the test files of a worker share one process. With a new process
   // for each file, importing the program took longer than testing it.
   isolate: false,
-  // Room for objects, in MiB. V8 begins with 1 for new ones, and collects garbage so often that workers take 7 % more CPU.
-  // The room for those that live on begins small too, and is searched whole at each limit: 7 % again.
+  // Sizes of the heap in MiB. By default V8 starts with 1 MiB for new objects, and collects them so
+  // often that workers need 7 % more CPU. The space for old objects also starts small, and each
+  // time it is full, V8 searches all of it: another 7 %.
   execArgv: [
     "--min-semi-space-size=64",
     "--max-semi-space-size=64",
     "--initial-old-space-size=512",
-    // V8's last compiler takes more CPU than it saves: 3 %.
+    // V8's optimizing compiler needs more CPU than it saves: 3 %.
     "--no-turbofan",
-    // As in src/app/v8-flags.ts: 64 MiB of buffers would start a full collection, whatever the heap has room for. 5 to 11 %.
+    // As in src/app/v8-flags.ts: by default, 64 MiB of buffers start a full collection, even if the
+    // heap is almost empty. These flags save 5 to 11 %.
     "--external-memory-accounted-in-global-limit",
     "--no-concurrent-array-buffer-sweeping",
     ...(Number.parseInt(process.versions.v8, 10) < 14
@@ -73,7 +83,7 @@ const usual = {
 // oxlint-disable-next-line import/no-default-export -- vitest reads the default export
 export default defineConfig({
   test: {
-    // Once for all projects: one that inherited it would do it once more.
+    // Here it runs once. If the projects inherited it, it would run once for each.
     globalSetup: ["test/support/global-setup.ts"],
     sequence: { sequencer: SlowFirst },
     experimental,
@@ -93,8 +103,9 @@ export default defineConfig({
           name: "tests",
           include: ["test/**/*.test.ts"],
           exclude: [...alone, ...nightly],
-          // Two more than there are cores: most of the slow files wait for processes, timers and the database. With one more, an
-          // eighth of the machine is idle in the second half. A server of one's own may let in 100 connections only.
+          // Two more workers than cores, because most slow files wait for processes, timers and the
+          // database. With one more than cores, an eighth of the machine was idle in the second
+          // half. None more with `DATABASE_URL`: that server may allow 100 connections only.
           maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 2),
           sequence: { groupOrder: 1 },
         },
@@ -104,7 +115,7 @@ export default defineConfig({
           ...usual,
           name: "nightly",
           include: nightly,
-          // They load the machine with as much as it can do, or look at the memory of a process.
+          // Each file uses the whole machine, or measures the memory of its process.
           maxWorkers: 1,
           sequence: { groupOrder: 2 },
         },

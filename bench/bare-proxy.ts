@@ -1,5 +1,7 @@
-/** Process: the baseline. Node's `http` and undici's `dispatch` pass bytes on without reading them. Its arguments are the ports
- * of vendors; it sends the port of its listener for each. */
+/**
+ * Process: the baseline. Node's `http` and undici's `dispatch` pass bytes on without reading them.
+ * Its arguments are the ports of vendors; it sends the port of its listener for each.
+ */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Dispatcher, Pool } from "undici";

@@ -1,5 +1,5 @@
 // Stops with one clear line if the running Node.js cannot run this project.
-// Plain JavaScript that every Node.js since 12 can parse; everything else here needs the version below.
+// Every Node.js since 12 can parse this file; all other files here need the version below.
 const needed = 24;
 const found = Number(process.versions.node.split(".")[0]);
 if (found < needed) {

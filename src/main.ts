@@ -16,7 +16,8 @@ export async function main(argv: readonly string[]): Promise<void> {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     servedKinds: async () => (await import("./provider/index.ts")).servedKinds,
-    // Each loads its own part of the program only: a command line needs a third less of it than a gateway.
+    // Each loads its own part of the program only: a command line needs a third less of it than a
+    // gateway.
     app: async () => ({
       openBackend: async (options) => (await import("./app/backend.ts")).openBackend(options),
       serve: async (options) => (await import("./app/serve.ts")).serve(options),

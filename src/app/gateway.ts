@@ -1,7 +1,7 @@
 /**
- * The wiring of a server. With backend.ts and edges.ts this is the only code that imports every
- * room. It lists the rooms in the order in which they depend on each other, and closes them in the
- * right order.
+ * The wiring of a server: it creates the rooms that need a running server, in the order in which
+ * they depend on each other, and closes them in the right order. backend.ts creates the others:
+ * accounts, keys, and the RPCs of billing and webhooks. edges.ts creates the edges.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Transport } from "@connectrpc/connect";

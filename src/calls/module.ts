@@ -1,4 +1,4 @@
-/** Builds the inference room. */
+/** Connects the parts of the room of calls: the pipeline, the handlers and the services. */
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
@@ -94,7 +94,7 @@ interface InferenceRoomOptions {
   readonly media: MediaTasks;
 }
 
-/** The inference room of a server. */
+/** The room of calls of a server. */
 interface InferenceRoom {
   readonly services: readonly Service[];
   readonly handlers: InferenceHandlers;

@@ -6,8 +6,8 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
  * Counts the running calls. A stopping gateway lets them finish. An overloaded gateway refuses
  * further calls at once, because otherwise all calls would wait for seconds.
  *
- * Free work (token counts, polls) is counted apart, with a share for each account: it takes no room
- * from calls that are paid for (R-LIM-2).
+ * Free work (token counts, polls) is counted apart, with a limit for each account: it takes no
+ * capacity from calls that are paid for (R-LIM-2).
  */
 export class RunningCalls {
   #count = 0;

@@ -11,7 +11,10 @@ export type CorsConfig = z.output<ReturnType<typeof corsSchema>>;
 /** The schema of the section. */
 export function corsSchema(references: ReferenceSource) {
   return section({
-    /** Exact origins such as `https://app.example`, or `"*"` for every origin. Default none: pages cannot call. */
+    /**
+     * Exact origins such as `https://app.example`, or `"*"` for every origin. Default none: pages
+     * cannot call.
+     */
     origins: list(text(references, 300, { parse: parseOrigin }), "origins").default([]),
   });
 }

@@ -193,7 +193,10 @@ export function moment() {
   });
 }
 
-/** An http or https address, without its trailing slash. No message repeats it: it may hold a password. */
+/**
+ * An http or https address, without its trailing slash. No message repeats it: it may hold a
+ * password.
+ */
 export function address(references: ReferenceSource, fix = "") {
   const parse = (found: string): Parsed<string> => {
     const { placeholder } = references;

@@ -8,8 +8,8 @@ import { methodName, routeName } from "./elements.ts";
 export type Carriers = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Finds the paths of each RPC, and of each type those whose JSON is made from it: paths of the platform's own style. Other
- * styles carry bytes, whose form the contract does not define.
+ * Finds the paths of each RPC, and of each type those whose JSON is made from it: paths of the
+ * platform's own style. Other styles carry bytes, whose form the contract does not define.
  */
 export function carriersOf({ files }: Contract): Carriers {
   const carriers = new Map<string, Set<string>>();

@@ -27,7 +27,10 @@ export interface Property {
   readonly after: string;
 }
 
-/** Lists the changes from an older contract to a newer one, in the order of {@link elementKinds} and names. */
+/**
+ * Lists the changes from an older contract to a newer one, in the order of {@link elementKinds} and
+ * names.
+ */
 export function compareContracts(older: Contract, newer: Contract): Change[] {
   const [before, after] = [elementsOf(older), elementsOf(newer)];
   const [pathsBefore, pathsNow] = [carriersOf(older), carriersOf(newer)];

@@ -8,7 +8,10 @@ export interface Section {
   readonly lines: readonly string[];
 }
 
-/** Describes changes in sections: breaking ones first, changed comments last. Sections without lines are left out. */
+/**
+ * Describes changes in sections: breaking ones first, changed comments last. Sections without lines
+ * are left out.
+ */
 export function describeChanges(changes: readonly Change[]): Section[] {
   const [described, others] = split(changes, ({ action }) => action === "described");
   const [breaking, compatible] = split(others, ({ isBreaking }) => isBreaking);

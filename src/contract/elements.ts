@@ -1,4 +1,6 @@
-/** The parts of a contract as a flat list, in which each has the properties that clients depend on. */
+/**
+ * The parts of a contract as a flat list, in which each has the properties that clients depend on.
+ */
 import {
   type DescEnum,
   type DescExtension,

@@ -4,7 +4,8 @@ const form =
   /^(\d{4}-\d{2}-\d{2})(?:[Tt](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:\d{2})))?$/;
 
 /**
- * Parses an RFC 3339 date (midnight in UTC), or date and time with an offset. Seconds may be absent.
+ * Parses an RFC 3339 date (midnight in UTC), or date and time with an offset. Seconds may be
+ * absent.
  *
  * @returns whole milliseconds since 1970; undefined if it is neither
  */

@@ -16,8 +16,9 @@ import { type DatabaseAddress, toServer } from "../db/pool/server.ts";
 const heartbeatMs = 300;
 
 /**
- * Maximum age of the last heartbeat. It allows for a heartbeat and the delays of a busy process,
- * and is well under the second within which a disabled key is refused everywhere (R-AUTH-3).
+ * Maximum age of the last heartbeat. It is longer than the pause between heartbeats plus the usual
+ * delays of a busy process. It is shorter than the second within which every process refuses a
+ * disabled key (R-AUTH-3).
  */
 const proofMsMax = 800;
 
@@ -163,7 +164,7 @@ export class ChangeFeed {
     return client;
   }
 
-  /** The heartbeat counts from the query, since the answer proves nothing later. */
+  /** The proof is as old as the query, because the answer shows no changes after the query. */
   async #beat(client: Client, isFirst: boolean): Promise<void> {
     const startedMs = this.#clock();
     const { rows } = await client.query<ChangeRow>(pollStatement);

@@ -15,7 +15,7 @@ interface CachedResult<T> {
   readonly weight: number;
 }
 
-/** All maps hold the same entries, so that every entry can be removed. */
+/** Entries by digest, and the digests by key id and account id, to find entries to remove. */
 interface Generation<T> {
   readonly byDigest: Map<string, CachedResult<T>>;
   readonly digestByKeyId: Map<string, string>;

@@ -237,8 +237,8 @@ export class Limiter {
       if (row === undefined) throw new Error("limit_admit returned no row");
       requests.forEach((request, index) => this.#answer(request, index, { row, subjects }));
     } catch (error) {
-      // The counts of the batch stay. Tokens are not returned again, because the first attempt may
-      // have returned them.
+      // The ended calls are reported again with the next batch. Unused tokens are not returned
+      // again, because the failed attempt may have returned them.
       for (const [name, subject] of ended) this.#ended.set(name, subject);
       for (const { reject } of requests) reject(databaseUnavailable(error));
     }
@@ -316,8 +316,8 @@ const windowMs = 60_000;
 const noUse: LimitUse = { requests: 0, tokens: 0 };
 
 /**
- * All subjects of a batch, sorted: every batch locks them in this order. The later limits of a
- * subject count.
+ * All subjects of a batch, sorted: every batch locks them in this order. If a subject occurs with
+ * different limits, the last ones count.
  */
 function subjectsOf(
   requests: readonly LimitedRequest[],

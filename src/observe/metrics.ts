@@ -26,7 +26,10 @@ const durationBuckets = [
 /** A gauge that is read at each scrape. */
 interface GaugeFacts {
   readonly help: string;
-  /** How the values of several workers are combined: the greatest where all of them report alike. Default: the sum. */
+  /**
+   * How the values of several workers are combined: the greatest where all of them report alike.
+   * Default: the sum.
+   */
   readonly aggregator?: "sum" | "max";
 }
 

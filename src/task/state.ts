@@ -27,8 +27,8 @@ export const taskStates = [
 /**
  * The events of a task:
  * - `claim`: a worker begins to submit it.
- * - `requeue`: it was not submitted after all, and nothing runs at a vendor. If another process
- *   reclaimed it meanwhile, only the process that claimed it first knows that.
+ * - `requeue`: it was not submitted after all, and nothing runs at a vendor. Only the process that
+ *   claimed it knows this, even if another process has reclaimed it meanwhile.
  * - `lose`: the vendor was called and did not answer.
  * - `resubmit`: it is safe to call the vendor again: its submit is idempotent, or it does not have
  *   the task.

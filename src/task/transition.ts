@@ -25,7 +25,8 @@ export interface Transition {
    */
   readonly releaseMs?: number;
   /**
-   * The charge and its call record, of transitions that end the task. Its duration is written here.
+   * The charge and call record of a transition that ends the task. {@link applyTransition} writes
+   * the duration into the record.
    */
   readonly charge?: TaskCharge;
   /** Writes further rows in the same transaction. None by default. */

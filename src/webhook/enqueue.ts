@@ -1,6 +1,6 @@
 /**
- * Enqueues webhooks in the transaction of the change that they report, so that none is lost or sent
- * for nothing. SQL: on the connection of a task's change.
+ * Enqueues webhooks in the transaction of the change that they report. So no webhook is lost, and
+ * none reports a change that was rolled back. SQL: on the connection of a task's change.
  */
 import { hash } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";

@@ -1,7 +1,7 @@
 /**
- * Signs webhooks in two ways at once: the specification's (HMAC of the body in a separate header),
- * and that of Standard Webhooks, with id and time under the signature. Libraries for the latter
- * verify the webhooks unchanged.
+ * Signs webhooks in two ways at once. `X-AI-Service-Signature` is an HMAC of the body alone.
+ * `webhook-signature` follows Standard Webhooks: the signature also covers id and time, and
+ * libraries for Standard Webhooks verify it. docs/webhooks.md explains both to receivers.
  */
 import { createHmac, randomBytes } from "node:crypto";
 
@@ -35,7 +35,7 @@ export function newSecret(): string {
 
 /**
  * The signature headers of a webhook. The HMAC key of `X-AI-Service-Signature` is the whole secret
- * as UTF-8; the key of `webhook-signature` is its decoded bytes, as each specification defines.
+ * as UTF-8; the key of `webhook-signature` is the bytes that the secret encodes in base64.
  */
 export function signatureHeaders(
   { eventId, body, time }: SignedMessage,

@@ -1,4 +1,7 @@
-/** The text of `proto/CHANGELOG.md`: what differs from the released contract, then what former releases changed. */
+/**
+ * The text of `proto/CHANGELOG.md`: what differs from the released contract, then what former
+ * releases changed.
+ */
 import type { Section } from "../../src/contract/describe.ts";
 
 const introduction = `# Changes of the contract
@@ -8,7 +11,10 @@ const introduction = `# Changes of the contract
 and for the docs; if one of them is missing, nothing changes for it. The rules are in
 [docs/contract.md](../docs/contract.md).`;
 
-/** Where the kept part of the changelog begins: at a release, or at changes that were accepted before one. */
+/**
+ * Where the kept part of the changelog begins: at a release, or at changes that were accepted
+ * before one.
+ */
 const keptFrom = /^(?:## \d|### Accepted)/m;
 
 /** The kept part of a changelog: all but the introduction and the unreleased changes. */

@@ -1,10 +1,12 @@
 /**
  * Compares `proto/` with the released contract, `proto/baseline.binpb`.
  *
- * - `changelog`: writes the unreleased changes into `proto/CHANGELOG.md`. Part of `npm run generate`.
- * - `check`: fails if a released part breaks, or if the changelog is not up to date. Part of `npm run check`.
- * - `accept`: makes the contract the released one, under the version of `package.json`: `npm run contract:accept`. It
- *   refuses breaking changes, unless `--breaking "reason"` accepts them; then it needs no new version.
+ * - `changelog`, for `npm run generate`: writes the unreleased changes into `proto/CHANGELOG.md`.
+ * - `check`, for `npm run check`: fails if a released part breaks, or if the changelog is not up to
+ *   date.
+ * - `accept`, for `npm run contract:accept`: makes the contract the released one, under the version
+ *   of `package.json`. It refuses breaking changes, unless `--breaking "reason"` accepts them; then
+ *   it needs no new version.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

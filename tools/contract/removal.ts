@@ -1,4 +1,7 @@
-/** Removals that the deprecation rule allows: announced, in two minor versions, and after the sunset. */
+/**
+ * Removals that the deprecation rule allows: announced, in two minor versions, and after the
+ * sunset.
+ */
 import { clone, type DescMessage } from "@bufbuild/protobuf";
 import {
   type DescriptorProto,
@@ -21,7 +24,10 @@ export interface RemovalOptions {
   readonly today: string;
 }
 
-/** The released contract without what may be removed, and the changes that break its clients nevertheless. */
+/**
+ * The released contract without what may be removed, and the changes that break its clients
+ * nevertheless.
+ */
 export interface Breakage {
   readonly released: FileDescriptorSet;
   readonly breaking: readonly Change[];

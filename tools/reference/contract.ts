@@ -13,7 +13,10 @@ import type { FileDescriptorSet } from "@bufbuild/protobuf/wkt";
 import { access, AccessSchema, route } from "../../gen/uas/http/v1/http_pb.ts";
 import { code, table } from "./table.ts";
 
-/** The numbers in the path of a location: of elements in a file, and of elements inside a message or enumeration. */
+/**
+ * The numbers in the path of a location: of elements in a file, and of elements inside a message or
+ * enumeration.
+ */
 const at = {
   message: 4,
   enum: 5,

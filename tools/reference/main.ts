@@ -1,6 +1,7 @@
 /**
- * Writes the pages of `docs/reference/` from the contract and the code, so that they cannot disagree with either. Part of
- * `npm run generate`. The first argument is the folder, by default `docs/reference`.
+ * Writes the pages of `docs/reference/` from the contract and the code, so that they cannot
+ * disagree with either. Part of `npm run generate`. The first argument is the folder, by default
+ * `docs/reference`.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";

@@ -1,6 +1,8 @@
 /** Tables in Markdown. */
 
-/** A table. Line breaks and vertical bars in cells are replaced, because they would end the cell. */
+/**
+ * A table. Line breaks and vertical bars in cells are replaced, because they would end the cell.
+ */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [head, head.map(() => "---"), ...rows].map(
     (cells) => `| ${cells.map(cell).join(" | ")} |`,

@@ -27,7 +27,7 @@ export function chargeAtEnd<Out extends Chunk>(
 ): Promise<void> | undefined {
   const isInputOwed = chargeable.call.ending === CallEnding.CLIENT_GONE && connection.isAccepted;
   const asked = connection.asked ?? chargeable.planned;
-  // An operator that stops vendors at once accepts that estimates can be below their bills.
+  // With `on_disconnect: abort`, the operator accepts that estimates can be below vendors' bills.
   const isCautious = isInputOwed && asked !== undefined && asked.detachedReadMs > 0;
   const estimating = estimate(chargeable, { connection, isInputOwed, isCautious });
   const owed = withVendor(chargeable, isInputOwed ? connection.asked : undefined);
@@ -57,7 +57,7 @@ function estimate<Out extends Chunk>(
   const hasContent = reply !== undefined && reply.kind !== "refusal";
   if (!hasContent && !isInputOwed) return undefined;
   const { usage: reported, estimated } = deliveredOf(reply);
-  // The end of a reply that its client does not get reports nothing.
+  // A client that disconnected does not get the estimate at the end of the reply.
   if (reported !== undefined || (estimated !== undefined && !isInputOwed)) return undefined;
   const vendorModel = (connection.asked ?? routes[0])?.route.model;
   const body = reply?.kind === "whole" ? reply.body : undefined;
@@ -129,7 +129,7 @@ export function chargeToDate<Out extends Chunk>(
     call.costNanos = pricing.cost(price, { ...part.usage, ...part.units }, call.discountBp);
     call.implausibleNanos = costNanos - call.costNanos;
   }
-  // The vendor charges all that it ran, asked or not.
+  // The vendor charges for all its work, also for work that was not requested.
   if (planned?.route.costs === undefined) return;
   const ran = usage && (call.usage === used ? usage : { ...usage, ...units, ...used });
   const made = { ...(form ?? request.text.imageForm), serviceTier: used?.serviceTier };

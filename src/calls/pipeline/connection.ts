@@ -17,8 +17,8 @@ export class Connection {
   /** The route of the last attempt; undefined if none was made. */
   asked: PlannedRoute | undefined;
   /**
-   * A stream of which nothing was delivered yet: what a client that disconnects then is charged
-   * for.
+   * The facts of a stream that was opened and not delivered yet. If its client disconnects now,
+   * these decide the charge. Undefined if there is none.
    */
   unfinished: object | undefined;
   #open: OpenReply | undefined;
@@ -34,8 +34,8 @@ export class Connection {
   }
 
   /**
-   * Whether a vendor received the whole request and did not refuse it: it then reads the input, and
-   * charges for it.
+   * Whether a vendor received the whole request and did not refuse it. Such a vendor reads the
+   * input and charges for it.
    */
   get isAccepted(): boolean {
     return this.#open === undefined ? this.#isSent : this.#open.refusal === undefined;

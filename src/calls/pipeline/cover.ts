@@ -10,9 +10,9 @@ import { clampCall } from "./hold-monitor.ts";
 import type { Held } from "./hold.ts";
 
 /**
- * Ensures that a complete reply can be paid for before it is delivered: if it costs more than hold
- * and slack, the hold grows. A reply that the hold cannot cover is not delivered, and nothing is
- * charged.
+ * Ensures, before a complete reply is delivered, that it can be paid for. If it costs more than
+ * hold and slack, the hold grows. A reply that the hold cannot cover is not delivered, and nothing
+ * is charged.
  *
  * @param costNanos the cost of the reply
  * @throws GatewayError INSUFFICIENT_BALANCE
@@ -30,9 +30,9 @@ export async function coverReply<Out extends Chunk>(
 }
 
 /**
- * Whether the key's spend limit or budgets bind a call: its charge must then stay within its hold.
- * The ledger itself keeps a charge within the account's balance. So must what is only estimated
- * because the client disconnected.
+ * Whether the charge of a call must stay within its hold: if the key has a spend limit, if there
+ * are budgets, or if the charge is only an estimate because the client disconnected. For other
+ * calls, the ledger keeps the charge within the account's balance.
  */
 export function isLimited({ isBudgeted, start, ending, usageSource }: Call): boolean {
   const isGuessed = ending === CallEnding.CLIENT_GONE && usageSource === UsageSource.ESTIMATED;
@@ -40,8 +40,8 @@ export function isLimited({ isBudgeted, start, ending, usageSource }: Call): boo
 }
 
 /**
- * Grows the hold of a client that disconnected to the charge: hidden reasoning is in the vendor's
- * report only.
+ * Grows the hold of a call to its charge, for a client that disconnected. The hold followed the
+ * visible text, and the vendor's report also counts hidden reasoning.
  */
 export async function growToCharge<Out extends Chunk>(held: Held<Out>): Promise<void> {
   const { costNanos, heldNanos = 0n } = held.call;
@@ -49,8 +49,8 @@ export async function growToCharge<Out extends Chunk>(held: Held<Out>): Promise<
 }
 
 /**
- * Keeps a charge within what can be held for it: the hold grows, and what it still does not cover
- * is not charged.
+ * Keeps a charge within its hold: the hold grows as far as possible, and the part above it is not
+ * charged.
  */
 export async function clampToHold<Out extends Chunk>(held: Held<Out>): Promise<void> {
   const { call, deps } = held;
@@ -90,7 +90,7 @@ async function growHold<Out extends Chunk>(
     accountId,
     amountNanos,
   });
-  // Another process took this one for dead and settled the hold: the final charge corrects that.
+  // Another process declared this one dead and settled the hold: the final charge corrects that.
   if (closed === true) return amountNanos;
   call.heldNanos = extendedNanos > heldNanos ? extendedNanos : heldNanos;
   return call.heldNanos;

@@ -18,7 +18,7 @@ import type { Connection } from "./connection.ts";
 import type { Opened } from "./open.ts";
 import { StreamReply } from "./reply.ts";
 
-/** The delivery's decision about how the call ends. */
+/** The state of a delivery that decides how the call ends. */
 interface Deliverance {
   readonly connection: Connection;
   readonly delivery: Delivery;
@@ -136,8 +136,8 @@ function sendWhole<Out extends Chunk>(
 }
 
 /**
- * Covers a complete reply that may cost more than is held before it is sent; the hold covers any
- * other (R-MON-12).
+ * Ensures, before a complete reply is sent, that its hold covers its cost. Only for replies that
+ * may cost more than is held (R-MON-12).
  */
 async function cover<Out extends Chunk>(opened: Opened<Out>, delivery: Delivery): Promise<void> {
   chargeToDate(opened);
@@ -220,7 +220,7 @@ async function relay<Out extends Chunk>(
   }
 }
 
-/** Sends what there is: an empty piece would end the reply. */
+/** Sends a piece if it is not empty: an empty piece would end the reply. */
 function send<Out extends Chunk>(sink: Sink<Out>, out: Out): Promise<void> | undefined {
   return out.length === 0 ? undefined : sink.chunk(out);
 }

@@ -1,6 +1,7 @@
 /**
  * Decides what a client's disconnect means for the vendor's reply and for the charge (R-TXT-9,
- * R-MON-11). No other file decides this.
+ * R-MON-11). No other file decides this. The edge cancels the client's signal: for REST, `#onClose`
+ * in src/edge/rest/rest-call.ts.
  *
  * | when the client disconnects | the vendor | charged |
  * |---|---|---|
@@ -10,8 +11,8 @@
  *
  * `on_disconnect: abort` stops the vendor at once: what it does not report is estimated. A process
  * reads at most {@link detachedRepliesMax} replies after their clients disconnected; further
- * vendors are stopped. When the gateway stops, it stops the vendors, and the call ends as
- * `gateway_stopped`.
+ * vendors are stopped. A gateway that stops waits for running calls first; then it stops the
+ * vendors, and the calls end as `gateway_stopped`.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CancelSource, type CancelSignal } from "../../core/cancel-signal.ts";

@@ -87,8 +87,8 @@ export class HoldMonitor implements Placed {
   /**
    * Call it after each read. It costs one comparison while no decision is due.
    *
-   * @returns `undefined`: read on. Else the hold is used up: read on when this resolves, which is
-   * when the ledger has answered, or after {@link extendWaitMs}
+   * @returns `undefined` to read on at once. A promise if the hold is used up: read on when it
+   * resolves, which is when the ledger has answered, or after {@link extendWaitMs}
    */
   onRead(): Promise<void> | undefined {
     if (this.#options.reply.textBytes < this.#checkAtBytes) return undefined;
@@ -105,14 +105,14 @@ export class HoldMonitor implements Placed {
   }
 
   /**
-   * Has the event that waits read once the hold covers its text: it grows, or the reply ends
-   * without the event. Resolves when that is decided, which is when the ledger has answered. An
-   * event that is not long waits for {@link extendWaitMs} at most, as {@link onRead} does: in an
-   * outage, streams go on.
+   * Decides about an event that is not read yet. Either the hold grows to cover the text of the
+   * event, which is then read, or the reply ends without the event. Resolves when the ledger has
+   * answered. A short event waits for {@link extendWaitMs} at most, as {@link onRead} does, so that
+   * streams continue in an outage.
    */
   async coverEvent(): Promise<void> {
     const { reply } = this.#options;
-    // A request that is under way does not ask for the event.
+    // An extend request that was sent earlier does not include this event.
     for (let isAsked = false; !this.#isEnded; ) {
       const costNanos = this.#cost() + this.#growth.textNanos(reply.unreadEventBytes);
       if (!this.#growth.isUsedUp(costNanos)) return reply.allowEvent();

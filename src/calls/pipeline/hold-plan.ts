@@ -74,14 +74,13 @@ const restDivisor = 16n;
 /**
  * Decides for one call when its hold grows and when its reply stops.
  *
- * Below `maxNanos` it extends when half a step is left, so that the answer arrives before the hold
- * is used up. Where only a part is granted it extends again each time half of the rest is used:
- * other calls may release money meanwhile. It stops when the hold is used up and the ledger granted
- * nothing more, but never while an answer is pending.
+ * Below `maxNanos` the hold is extended when half a step is left, so that the ledger's answer
+ * arrives before the hold is used up. If only a part is granted, it is extended again each time
+ * half of the rest is used: other calls may release money meanwhile. The reply stops when the hold
+ * is used up and the ledger granted nothing more, but never while an answer is pending.
  *
- * A reply that seems to exceed `maxNanos` comes from a vendor that ignores the limit, or has long
- * words. The hold then grows with it. Where it cannot, the reply stops once the slack is used up
- * too.
+ * If a reply seems to exceed `maxNanos`, its vendor ignores the limit, or its words are long. The
+ * hold then grows with it. If the hold cannot grow, the reply stops once the slack is used up too.
  */
 export class HoldGrowth {
   readonly #plan: HoldPlan;
@@ -156,7 +155,7 @@ export class HoldGrowth {
     this.#isExhausted = this.#lowNanos < stepNanos / restDivisor;
   }
 
-  /** The number of further output tokens that the hold covers; Infinity: output costs nothing. */
+  /** The number of further output tokens that the hold covers; Infinity if output is free. */
   tokensCovered(costNanos: bigint): number {
     if (!this.canRunOut) return Number.POSITIVE_INFINITY;
     const { slackNanos } = this.#plan;
@@ -164,8 +163,8 @@ export class HoldGrowth {
   }
 
   /**
-   * The number of further output tokens until the next decision, or until the hold is used up while
-   * an answer is pending; Infinity: never.
+   * The number of further output tokens until the next decision. While an answer is pending: until
+   * the hold is used up. Infinity means never.
    */
   tokensAhead(costNanos: bigint): number {
     if (!this.canRunOut) return Number.POSITIVE_INFINITY;

@@ -10,9 +10,9 @@ export interface Held<Out extends Chunk> extends Quoted<Out> {
 }
 
 /**
- * Holds the maximum cost of the request. Where the balance does not cover it, the tokens are
- * counted and the exact cost is held, so that a refusal names exact figures. Nothing is counted if
- * even zero tokens would cost too much, as for an empty account.
+ * Holds the maximum cost of the request. If the balance does not cover it, the tokens are counted
+ * and the exact cost is held, so that a refusal names exact figures. Nothing is counted if the
+ * balance does not even cover a request with zero input tokens, as for an empty account.
  *
  * @throws GatewayError INSUFFICIENT_BALANCE
  */

@@ -15,8 +15,8 @@ import type { Quoted } from "./quote.ts";
 /** The verdict of a call's limits. */
 export interface Limiting {
   /**
-   * Whether it must be known before money is held. Far below the limits it need not: a call that is
-   * refused all the same gives its hold back.
+   * Whether the verdict must be known before money is held. It need not be known far below the
+   * limits: a call that is nevertheless refused returns its hold.
    */
   readonly isFirst: boolean;
   /** Rejects if the call is refused. */
@@ -27,8 +27,8 @@ export interface Limiting {
  * Admits a call within its limits. Its tokens are reserved at their upper bound until {@link
  * endLimits}.
  *
- * @returns `undefined` if the call has no limits: nothing is to be waited for. `admitted` rejects
- * with RATE_LIMIT_EXCEEDED, or with SERVICE_UNAVAILABLE if the limits cannot be checked
+ * @returns `undefined` if the call has no limits. `admitted` rejects with RATE_LIMIT_EXCEEDED, or
+ * with SERVICE_UNAVAILABLE if the limits cannot be checked
  */
 export function limit<Out extends Chunk>(quoted: Quoted<Out>): Limiting | undefined {
   const { call, context, model, tokens, planFor, deps } = quoted;
@@ -38,14 +38,14 @@ export function limit<Out extends Chunk>(quoted: Quoted<Out>): Limiting | undefi
   const most = isTokenLimited ? tokens.bound + planFor(0).maxTokens : 0;
   const request = { subjects, tokens: most };
   const { accountId, keyId, limitWaitMs: waitMs = deps.limitDefaults.waitMs ?? 0 } = context.caller;
-  // A call that may wait holds nothing meanwhile.
+  // A call that may wait for capacity must hold no money while it waits.
   const isFirst = waitMs > 0 || !deps.limiter.isFar(request);
   const verdict = (call.limiting =
     waitMs > 0
       ? deps.limitQueues.admit({ ...request, accountId, keyId, waitMs, signal: context.signal })
       : deps.limiter.admit(request));
   const admitted = verdict.then((each) => obey(quoted, each, most));
-  // A call without money may end before it is known.
+  // The hold may be refused before the verdict is known: then no code awaits this promise.
   admitted.catch(() => {});
   return { isFirst, admitted };
 }
@@ -64,7 +64,7 @@ function obey<Out extends Chunk>(
 }
 
 /**
- * Ends a call towards its limits: gives back the tokens that it has not used. Harmless for a call
+ * Reports the end of a call to its limits, and returns its unused tokens. Harmless for a call
  * without limits.
  */
 export function endLimits(
@@ -114,8 +114,8 @@ const owners = {
 const units = { requests: "requests per minute", tokens: "tokens per minute" } as const;
 
 /**
- * 429 for a refused request: it names the limit, and says when to come back. @param tokens what the
- * request may use
+ * 429 for a refused request: it names the limit and the time to wait. @param tokens the maximum
+ * that the request may use
  */
 function rateLimited(refusal: LimitRefusal, tokens: number, clock: Clock): GatewayError {
   const { subject, reason, retryMs } = refusal;
@@ -152,7 +152,7 @@ function ticketHeaders({ subjects, used }: Ticket, clock: Clock): Record<string,
   return limitHeaders(all, windowMs, clock);
 }
 
-/** When all of what was used has left the window. */
+/** The time after which no current use counts any longer. */
 const windowMs = 65_000;
 
 interface Limited {
@@ -160,7 +160,7 @@ interface Limited {
   readonly used: { readonly requests: number; readonly tokens: number };
 }
 
-/** In OpenAI's form, and in Anthropic's. @param resetMs when the limit gives room again */
+/** In OpenAI's form, and in Anthropic's. @param resetMs time until the limit has capacity again */
 function limitHeaders(
   all: readonly Limited[],
   resetMs: number,

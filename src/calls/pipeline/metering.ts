@@ -71,9 +71,10 @@ export interface Metered {
 }
 
 /**
- * Returns the vendor's figures if it reported any, else the gateway's; text that came after the
- * figures is estimated and added. A reply without content is free, unless it has results of tools
- * or a written cache, the request asked for no text, or its client disconnected.
+ * Returns the vendor's figures if it reported any, else the gateway's. Text that came after the
+ * vendor's figures is estimated and added. A reply without content is free, except in three cases:
+ * it has results of tools, a written cache, audio or images; the request asked for no text; its
+ * client disconnected.
  */
 export function meter(delivery: Delivered): Metered {
   const { reported, inputTokens = 0, textBytes, isComplete, isTextRequested = true } = delivery;
@@ -149,10 +150,10 @@ export function meterInput(delivered: Delivered): Metered {
 }
 
 /**
- * Keeps a usage within what its request asked for. A vendor that runs more tools than it may, or
- * tools and audio without being asked, is not the customer's concern: audio then counts as text.
- * Images count as images in any case: some models make them without being asked. Returns the same
- * object if there is nothing of it, as for nearly every call.
+ * Limits a usage to the features that its request allows. The customer does not pay for tools that
+ * a vendor runs without a request or above their maximum; unrequested audio counts as text. Images
+ * always count as images, because some models make them without a request. Returns the same object
+ * if there are no such features, as for nearly every call.
  *
  * @param units tools that were counted in the reply, for vendors whose usage does not have them
  */

@@ -95,7 +95,7 @@ export async function open<Out extends Chunk>(
       const { failure, error } = tried;
       if (failure === undefined) {
         if (error !== undefined) throw error;
-        // Without an alternative, the configuration says where it was answered.
+        // Without an alternative there is one route only, so no record of the choice is needed.
         if (hasAlternatives) call.answeredBy(destination);
         return tried.opened;
       }
@@ -252,7 +252,7 @@ async function readAnswer<Out extends Chunk>(
   const opened: Opened<Out> = { ...held, model, price, planned, answer, reply };
   connection.unfinished = opened;
   // Without an alternative the client gets the first event at once. A model that reasons is silent
-  // after it: from there on the client gets keep-alives.
+  // after that event; the client then gets keep-alives.
   const endsAtEvent = model.isReasoning === true || !hasAlternatives;
   if (silence !== undefined && !connection.client.isDetached) {
     await stream.readToContent(endsAtEvent, () => silence.restart());

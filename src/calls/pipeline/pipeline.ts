@@ -4,10 +4,10 @@
  *
  * | phase | decides | file |
  * |---|---|---|
- * | admit | caller, account, key, limits | admit.ts |
- * | read | model, stream, output limit, size | admit.ts |
+ * | admit | capacity of this process, or 503 | admit.ts |
+ * | read | account, model, stream, output limit, size | admit.ts |
  * | quote | routes, price, maximum cost | quote.ts |
- * | limit | limits of requests, tokens and concurrency, or 429 | limit.ts |
+ * | limit | rate limits, or 429; far below them it runs together with the hold | limit.ts |
  * | hold | durable money, or 402 | hold.ts |
  * | open | attempts at vendors until one answers | open.ts |
  * | deliver | relay or translate, metered and monitored | deliver.ts |
@@ -39,7 +39,7 @@ export interface CallResult {
 
 /**
  * Runs a call and pushes its reply into a sink. Resolves when the reply was sent; the settlement
- * runs on by itself.
+ * continues after that.
  *
  * @throws GatewayError if the sink got no error event: before the head, and in styles without error
  * events

@@ -26,7 +26,7 @@ const noOthers: readonly FallbackModel[] = [];
 export interface Quoted<Out extends Chunk> extends ReadCall<Out> {
   /** The routes that can serve the call, in order. */
   readonly routes: readonly PlannedRoute[];
-  /** The routes of each model that takes the call when those all fail, in order. */
+  /** The routes of each fallback model, in order: they are used if all `routes` fail. */
   readonly fallbacks: readonly (readonly PlannedRoute[])[];
   /**
    * The request for the first route, encoded before money is held, so that an invalid request costs
@@ -44,7 +44,7 @@ export interface Quoted<Out extends Chunk> extends ReadCall<Out> {
 }
 
 /**
- * Quotes a call; at once, unless the request refers to what is stored.
+ * Quotes a call. Returns no promise, unless the request refers to stored objects.
  *
  * @throws GatewayError INVALID_REQUEST if no vendor of the model can serve it
  */
@@ -172,7 +172,7 @@ function prepareFirst<Out extends Chunk>(
         refusal ??= error;
       }
     }
-    // Only a refusal leaves it to the next model.
+    // The next model is tried only after a refusal of this one.
     if (refusal === undefined) break;
   }
   if (refusal !== undefined) throw refusal;
@@ -227,7 +227,7 @@ export function maxUsage(
   return { ...units, ...most, inputTokens: inputTokens + toolInputTokens, outputTokens };
 }
 
-/** The routes of the first model, and of each that takes the call when those all fail. */
+/** The routes of the first model, and of each fallback model, which is used if they all fail. */
 export interface ChosenModels {
   readonly routes: readonly PlannedRoute[];
   readonly fallbacks: readonly (readonly PlannedRoute[])[];
@@ -244,7 +244,7 @@ interface Choice {
 const noFallbacks: readonly (readonly PlannedRoute[])[] = [];
 
 /**
- * Applies what the request and the model say about routing. @throws GatewayError if nothing fits
+ * Applies the routing rules of the request and its model. @throws GatewayError if no route fits
  */
 export function chooseModels<Out extends Chunk>(
   readCall: ReadCall<Out>,

@@ -92,7 +92,7 @@ export class StreamReply<Out extends Chunk> {
     return this.#unreadEventBytes;
   }
 
-  /** Has the waiting event read by the next {@link take} or {@link rest}. */
+  /** Lets the next {@link take} or {@link rest} read the waiting event. */
   allowEvent(): void {
     this.#unreadEventBytes = 0;
     this.#isEventAllowed = true;
@@ -182,7 +182,7 @@ export class StreamReply<Out extends Chunk> {
     try {
       return await this.#body.ready();
     } catch (error) {
-      // The gateway broke it off.
+      // If the gateway has cancelled the body, its own failure is the cause.
       throw this.failure ?? error;
     }
   }

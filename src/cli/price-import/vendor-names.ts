@@ -39,7 +39,8 @@ export const providerRows: readonly ProviderRow[] = [
     "genai-prices": "google",
     "models.dev": "google",
   },
-  // https://www.alibabacloud.com/help/en/model-studio/models: the two regions have different prices, so no kind.
+  // https://www.alibabacloud.com/help/en/model-studio/models: the two regions have different
+  // prices, so no kind.
   { host: "dashscope-intl.aliyuncs.com", "models.dev": "alibaba" },
   // https://help.aliyun.com/zh/model-studio/models: billed in yuan, models.dev converts.
   { host: "dashscope.aliyuncs.com", "models.dev": "alibaba-cn" },

@@ -1,4 +1,7 @@
-/** The headers `Deprecation` (RFC 9745) and `Sunset` (RFC 8594), from the announcements in the contract. */
+/**
+ * The headers `Deprecation` (RFC 9745) and `Sunset` (RFC 8594), from the announcements in the
+ * contract.
+ */
 import type { DescMessage, JsonObject } from "@bufbuild/protobuf";
 import type { Deprecation } from "../../../gen/uas/http/v1/http_pb.ts";
 import { deprecationOf, routeDeprecation } from "../../contract/deprecation.ts";
@@ -15,8 +18,8 @@ export function routeHeaders({ method, route }: RestRoute): DeprecationHeaders |
 }
 
 /**
- * Creates a function that finds the headers of a request with deprecated fields. If there are several, the one that ends
- * first counts.
+ * Creates a function that finds the headers of a request with deprecated fields. If there are
+ * several, the one that ends first counts.
  *
  * @returns undefined if the message has no such field, so that requests are not searched
  */

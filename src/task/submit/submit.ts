@@ -44,8 +44,8 @@ export interface SubmitOptions {
   /** Called after a task was committed. Does nothing by default. */
   readonly onAccepted?: ((task: TaskSummary) => void) | undefined;
   /**
-   * Called with a task that the database accepted although its client was refused, and that no
-   * repetition can find. It must be cancelled. Does nothing by default.
+   * Called with a task that the database accepted although its client was refused. It has no
+   * callback id, so a repeated submit cannot find it: cancel it. Does nothing by default.
    */
   readonly onUnknown?: ((task: TaskSummary) => void) | undefined;
   /** Called at failpoints, where tests kill the process. Does nothing by default. */
@@ -156,7 +156,7 @@ export function createSubmit(options: SubmitOptions): Submit {
   return async (read, submitter, own = {}) => {
     const onLate = ({ task, replayed }: Submitted): void => {
       if (replayed) return;
-      // A client that repeats it finds it by its callback id, and may already have done so.
+      // With a callback id, a client that repeats the submit gets this task: so it must run.
       if (read.callbackId === null) onUnknown?.(task);
       else onAccepted?.(task);
     };
@@ -270,8 +270,8 @@ function refuseLate(isRefused: () => boolean): void {
 class NotAccepted extends Error {}
 
 /**
- * Whether a task of this callback id may exist. Also after a refused hold: the first submit may
- * have used the money.
+ * Whether a task of this callback id may exist. This includes a refused hold: the first submit of
+ * the same task may have used the money.
  */
 function isRefusal(error: unknown): boolean {
   if (error instanceof NotAccepted) return true;

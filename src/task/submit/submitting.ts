@@ -51,8 +51,8 @@ export class SubmitSteps {
     const placed = isSame ? work.task : await this.#work.transition(work, { set });
     if (placed === undefined) return this.#work.requeueUnsent(work);
     const task = await this.#work.withParams({ ...work, task: placed });
-    // Not after a pause of this process, because another one may already be submitting; nor while
-    // it stops.
+    // Not while this process stops. Not after it paused, because another process may be submitting
+    // the task already.
     if (work.lease.isSafe() && !work.signal.aborted) return this.#submit({ ...work, task });
     await this.#work.requeueUnsent(work);
   }
@@ -101,8 +101,8 @@ export class SubmitSteps {
     const { task } = work;
     if (task.state === "submitting") {
       const isBlind = this.#work.vendorOf(task)?.tasks.resubmit === "blind";
-      // Its process may be alive and have the answer, after an outage of the database: it has this
-      // time to store it.
+      // After an outage of the database, the process that submitted it may be alive and have the
+      // answer. It has this time to store the answer.
       const releaseMs = isBlind ? this.#work.timings.settleMs : undefined;
       const lost = await this.#work.transition(work, {
         event: "lose",
@@ -163,8 +163,8 @@ export class SubmitSteps {
   }
 
   /**
-   * Waits for a vendor's callback, if the vendor has an address for one: the vendor cannot be
-   * polled.
+   * Waits for a vendor's callback, because the vendor cannot be asked whether it has the task. If
+   * the vendor sends no callbacks, the task fails.
    */
   async #wait(work: Work, vendor: WorkerVendor): Promise<void> {
     const { task } = work;
@@ -394,8 +394,8 @@ function nextRoute(
 }
 
 /**
- * The confirmed vendor task id. Without one, `isOpen` reports whether the vendor could not be
- * polled.
+ * The vendor task id of a callback, if the vendor confirms it. Otherwise `isOpen` is whether the
+ * vendor could not be polled, so that the answer is still open.
  */
 export async function resolveVendorTaskId(
   tools: TaskWork,

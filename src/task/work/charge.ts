@@ -94,8 +94,8 @@ export function stoppedOutcome({ usage, units }: ReportedCost): TaskOutcome {
 
 /**
  * The charge of a task's end. Only completed tasks are charged, and cancelled ones if their model
- * is configured so (R-TSK-6). Never more than the hold (R-MON-15): a vendor that generates more
- * than was requested is not the customer's concern.
+ * is configured so (R-TSK-6). Never more than the hold (R-MON-15): the customer does not pay for
+ * output that was not requested.
  */
 export function chargeOf(task: WholeTask, ended: Ended): TaskCharge {
   const { outcome, price, vendorCostNanos } = ended;

@@ -224,9 +224,9 @@ const unsentSql = `
   where id = $1 and deadline - attempt_time = $2::interval and state = any($3)`;
 
 /**
- * Queues a task again whose vendor was not called, unless it has been submitted since. It waits for
- * the lock of a claim whose commit is in progress, because only then the outcome of that claim is
- * known.
+ * Queues a task again whose vendor was not called, unless it has been submitted since. If the
+ * commit of a claim is in progress, this waits for the lock of that claim: its outcome is known
+ * only after the commit.
  *
  * @returns whether it is queued again
  */

@@ -220,16 +220,16 @@ export class TaskWork {
   }
 
   /**
-   * Queues a task again whose vendor this process did not call, after a claim that got no answer,
-   * or after another process reclaimed the task. The other process has no record of that, and would
-   * fail the task if its vendor cannot be polled.
+   * Queues a task again if this process did not call its vendor: after a claim without an answer,
+   * or after another process reclaimed the task. The other process does not know that the vendor
+   * was not called. It would fail the task if the vendor cannot be polled.
    */
   async requeueUnsent(work: Step): Promise<void> {
     if (await this.#untilBack(work, () => requeueUnsent(this.options.pool, work.task)))
       this.#wake();
   }
 
-  /** The task, if a transition took place whose answer was lost. */
+  /** The task, if the transition was committed although its answer was lost. */
   async #find(task: TaskRow, { event }: Transition): Promise<TaskRow | undefined> {
     const state = event === undefined ? task.state : transitions[event].to;
     const sql = `select ${workColumns} from task where id = $1 and fence = $2 and state = $3`;

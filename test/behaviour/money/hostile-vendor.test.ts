@@ -417,7 +417,8 @@ it.each(ways)(
       const text = await reply.text();
       expect([reply.status, text.includes("Hello")]).toEqual([200, true]);
       const { usage, usageSource, vendor, callId } = await fixture.gateway.call(id);
-      // A translated reply has the figures of the charge; a relayed one those of its vendor (R-TXT-4).
+      // A translated reply has the figures of the charge; a relayed one those of its vendor
+      // (R-TXT-4).
       const [, told] = [...text.matchAll(/"(?:input|prompt)_tokens":(\d+)/g)].at(-1) ?? [];
       if (caller !== style) expect(text).not.toContain("20000000");
       if (caller !== style && told !== undefined) expect(Number(told)).toBe(usage?.inputTokens);

@@ -1,4 +1,7 @@
-/** Reads a webhook body per line, parses it, writes it as the specification says, and prints its signature. */
+/**
+ * Reads a webhook body per line, parses it, writes it as the specification says, and prints its
+ * signature.
+ */
 import { createHmac } from "node:crypto";
 import { createInterface } from "node:readline";
 

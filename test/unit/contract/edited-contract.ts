@@ -13,7 +13,10 @@ export interface Edit {
   readonly to: string;
 }
 
-/** Builds the contract's descriptor after some edits. @throws Error if an edit finds nothing to replace */
+/**
+ * Builds the contract's descriptor after some edits. @throws Error if an edit finds nothing to
+ * replace
+ */
 export function buildContract(edits: readonly Edit[] = []): Buffer {
   const folder = mkdtempSync(join(tmpdir(), "uas-contract-"));
   try {

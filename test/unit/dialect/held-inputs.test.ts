@@ -1,4 +1,7 @@
-/** Clients join the pieces of a call's input, so a relay must not pass what a vendor sends before the real one. */
+/**
+ * Clients join the pieces of a call's input, so a relay must not pass what a vendor sends before
+ * the real one.
+ */
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
 import type { TextDialect } from "../../../src/dialect/dialect.ts";

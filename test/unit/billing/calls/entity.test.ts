@@ -1,4 +1,7 @@
-/** The columns of a call record are the same in the entity, the table and the type of common columns. */
+/**
+ * The columns of a call record are the same in the entity, the table and the type of common
+ * columns.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callKindColumns } from "../../../../src/billing/calls/entity.ts";
 import { type Billing, openBilling } from "../harness.ts";
