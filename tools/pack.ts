@@ -1,5 +1,5 @@
 /**
- * What `npm pack` runs first: compiles the program into `dist/src` and `dist/gen`, and copies its
+ * The first step of `npm pack`: compiles the program into `dist/src` and `dist/gen`, and copies its
  * SQL files and the built pages of the console beside it. `files` in package.json lists what is
  * packed.
  */

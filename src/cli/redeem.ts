@@ -52,7 +52,7 @@ export function addRedeemCommands(program: Command, { context, print }: CliTools
     .action(({ limit }: { limit: number }) => run((to) => listCodes(to, limit)));
   redeem
     .command("revoke")
-    .description("revoke a code that nobody has redeemed")
+    .description("revoke an unredeemed code")
     .argument("<id>", "id of the code, as redeem list prints it")
     .action((redeemCodeId: string) => run((to) => revokeCode(to, redeemCodeId)));
 }

@@ -4,9 +4,10 @@
  * everything behind it, until its meaning is clear. Then it passes unchanged if the piece belongs
  * to the input, else with an empty piece.
  *
- * A piece is decided by the next piece of its call, the end of its call or of the reply, a text
- * behind it, or the real input of a later call. The real input of an earlier call decides nothing:
- * some vendors announce all calls, each with `{}`, before they send the first input.
+ * A piece is decided by the next piece of its call, or by the end of its call or of the reply. A
+ * later text and the real input of a later call decide it, too. The real input of an earlier call
+ * decides nothing: some vendors announce all calls, each with `{}`, before they send the first
+ * input.
  */
 import { eventBytesMax } from "../core/limits.ts";
 import { emptyBuffer } from "../core/bytes.ts";

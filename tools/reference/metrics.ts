@@ -21,7 +21,7 @@ Here you find every metric of \`/metrics\`. [Observe](../observe.md) says which 
 ${table(["metric", "type", "labels", "meaning"], rows)}`;
 }
 
-/** What prom-client knows of a metric but does not export. */
+/** Properties of a metric that prom-client does not export. */
 interface Declared {
   readonly name: string;
   readonly help: string;

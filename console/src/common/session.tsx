@@ -42,7 +42,7 @@ export function useSessionQuery() {
 /** The signed-in user, for pages inside the layout, which renders them only then. */
 export function useSession(): SignedIn {
   const { data } = useSessionQuery();
-  if (data === undefined) throw new Error("nobody is signed in");
+  if (data === undefined) throw new Error("no user is signed in");
   return data;
 }
 

@@ -28,7 +28,7 @@ export function OverviewPage() {
   return (
     <>
       <PageHead title={overview.title} />
-      {/* What is above decides where the rest stands: until it is known, nothing is seen, and so nothing moves. */}
+      {/* The top decides the position of the rest, so nothing is shown until it is known. */}
       <div className={clsx("flex flex-col gap-6", hadOne === undefined && "invisible")}>
         {hadOne === false && <FirstCall />}
         <Figures />

@@ -55,7 +55,7 @@ export function chooseRunAs(program: string, folder: string): RunAs {
     if (works({ prefix: [], ids }, program)) return { prefix: [], ids };
   }
   throw new Error(
-    "PostgreSQL does not run as root, and this system allows no other user: user namespaces are off (`unshare --user` fails), and the users postgres and nobody cannot run it (are the project and the data folder under a folder that only root may enter, such as /root?). Start the gateway as an ordinary user, move the project to where other users may read it, or set DATABASE_URL to a PostgreSQL of version 15 or later.",
+    "PostgreSQL does not run as root, and this system allows no other user: user namespaces are off (`unshare --user` fails), and the users `postgres` and `nobody` cannot run it (are the project and the data folder under a folder that only root may enter, such as /root?). Start the gateway as an ordinary user, move the project to where other users may read it, or set DATABASE_URL to a PostgreSQL of version 15 or later.",
   );
 }
 

@@ -21,16 +21,17 @@
 --   p_settle_ids, p_settle_costs, p_vendor_costs
 --                         The holds to end, the cost of each call, and the vendor's charge (null:
 --                         unknown or zero). Cheapest in the order of the ids.
---   p_kinds               The common parts of call records: rows of call_kind as a JSON array, or as an
---                         object if all share it. Null: the batch has no records.
+--   p_kinds               The common parts of call records: rows of call_kind as a JSON array, or
+--                         as an object if all share it. Null: the batch has no records.
 --   p_kind                For each settlement the position of its record in p_kinds, from 1; 0: no
 --                         record. Null: all use the first.
 --   p_sums                The sums of the records of each kind: see ledger_usage.
 --   p_request_id to p_start_time
---                         The individual parts of each record, as one array per column. A null array
---                         of numbers means 0 throughout. Arrays are read in a third of the time of
---                         JSON: with 120 operations a batch, a call took 51 us with its record as
---                         JSON, 55 us as jsonb, 49 us as an array of rows, and 32 us without one.
+--                         The individual parts of each record, as one array per column. A null
+--                         array of numbers means 0 throughout. Arrays are read in a third of
+--                         the time of JSON. Measured per call, with 120 operations a batch: 51 us
+--                         with its record as JSON, 55 us as jsonb, 49 us as an array of rows, and
+--                         32 us without one.
 --   p_extend_ids, p_extend_amounts, p_checkpoints
 --                         See ledger_extend.
 --   p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests
@@ -39,14 +40,16 @@
 --   p_ttl_ms              Time after which a hold without renewal expires.
 --   p_fresh               The batch is sent for the first time: neither its holds nor its records
 --                         exist. If one does, a unique constraint fails and the batch is sent again
---                         without p_fresh. `on conflict` would cost a lock and a WAL record per row.
+--                         without p_fresh. `on conflict` would cost a lock and a WAL record per
+--                         row.
 --   p_expired             True: the holds are ended for their process. Null: they are not.
 --
 -- Results. Null if every operation had the ordinary result, otherwise one verdict per operation,
 -- comma separated.
 --   settle_verdicts       s settled; a already settled before; u unknown
 --   extend_verdicts       the amount now held; c closed
---   hold_verdicts         a admitted; d already held; b either, if the account has budgets; c closed;
+--   hold_verdicts         a admitted; d already held; b either, if the account has budgets; c
+--   closed;
 --                         the available amount if that is too small; available/remaining if the
 --                         key's limit is too small; available and ledger_budget_short, with |
 --                         between, if a budget is too small

@@ -8,12 +8,14 @@
 --   p_subjects            Their names.
 --   p_rpm, p_tpm, p_concurrency
 --                         Their limits; null: unlimited.
---   p_running             Number of its calls that this process runs, without this batch. The number
+--   p_running             Number of its calls that this process runs, without this batch. The
+--                         number
 --                         is absolute, so that a repetition changes nothing. Numbers of other
 --                         processes count while they are alive (node).
 --
 -- Parameters, by request:
---   p_members             Its subjects as subscripts of p_subjects, three for each request; 0: none.
+--   p_members             Its subjects as subscripts of p_subjects, three for each request; 0:
+--                         none.
 --   p_tokens              The maximum number of tokens that it can use.
 --
 -- Parameters, by return of tokens that were reserved and not used:

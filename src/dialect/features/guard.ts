@@ -154,7 +154,7 @@ export function refuseModel(path: string): GatewayError {
 export function refuseStored(path: string, instead: string): GatewayError {
   return invalid(
     path,
-    `"${path}" refers to data that the model's vendor stores, and the gateway cannot tell whose it is: ${instead}`,
+    `"${path}" refers to data that the model's vendor stores, and the gateway does not know its owner: ${instead}`,
   );
 }
 

@@ -91,7 +91,7 @@ function isOpaque(turn: Turn | undefined, type: string): boolean {
 }
 
 const request = [
-  "Summarise the conversation above, so that it can be continued by somebody who has only your summary.",
+  "Summarise the conversation above, so that it can be continued by a reader who has only your summary.",
   "Include what the user asked for, with every constraint and preference; what was done, with its results; decisions and their reasons; exact names, paths, commands, values and error messages that are still needed; what is unfinished, and the next steps.",
   "Write only the summary. Use no tools, and do not continue the work itself.",
 ].join("\n");

@@ -24,7 +24,7 @@ describe.runIf(browser !== undefined)("the console while it is drawn", () => {
 
   afterAll(() => rig?.close());
 
-  test("a visitor without a session is asked to sign in once, and the form stays", async () => {
+  test("a visitor without a session sees the sign-in form once, and the form stays", async () => {
     const asked: string[] = [];
     page.on("request", (request) => {
       if (request.url().endsWith("/GetSession")) asked.push(request.url());

@@ -373,7 +373,7 @@ test.each([
   '{"detail":"Internal Server Error"}',
   '{"detail":[{"loc":["body"],"msg":"failed","type":"generation_error"}],"error":null}',
 ])(
-  "the error %s under status 200 passes free, streamed and whole, and its record says so",
+  "the error %s under status 200 passes free, streamed and whole, and its record shows it",
   async (error) => {
     for (const model of [flux, "/run/fal-ai/any-llm"]) {
       for (const end of ["", "/stream"]) {

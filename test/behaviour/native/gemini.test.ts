@@ -467,7 +467,7 @@ test.each([
     'data: {"error":{"code":500,"message":"internal"}}\r\n\r\n',
   ],
 ])(
-  "a %s reply of %s that fails under status 200 counts as a failure: the vendor is asked again",
+  "a %s reply of %s that fails under status 200 counts as a failure: the vendor is called again",
   async (form, method, type, failed) => {
     const good = form === "whole" ? geminiReply : geminiEvents.join("");
     const replies = [failed, good];

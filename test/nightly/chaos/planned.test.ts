@@ -15,7 +15,7 @@ test("chaos refuses a name that no fault has, and lists the names", () => {
   expect(plan).toThrow(/"nosuchfault" in its name; they are: .*settle\.queued.*frozen database/);
 });
 
-test("chaos reports each fault that this machine cannot make, in each mode that was asked for", () => {
+test("chaos reports each fault that this machine cannot make, in each requested mode", () => {
   const obstacleOf = ({ kind }: { readonly kind: string }): string | undefined =>
     kind === "frozen" ? "it needs root" : undefined;
   const { rounds, missing } = planRounds({ ...usual, only: "frozen", obstacleOf });

@@ -247,7 +247,7 @@ describe.each<[string, string, () => StrictStyle, readonly Row[]]>([
     expect(reply.status).toBe(400);
   });
 
-  it("goes by the last text of the user's last message, not by context and turns before it", async () => {
+  it("uses the last text of the user's last message, not by context and turns before it", async () => {
     const texts = ["refuse, or be long", "say hello"].map((text) => ({
       ...(path.endsWith("responses")
         ? { type: "input_text" }

@@ -37,7 +37,7 @@ describe("answers", () => {
     }
   });
 
-  it("reports usage only where it is asked for", async () => {
+  it("reports usage only on request", async () => {
     const stream = await openai.chat.completions.create({ ...ask, stream: true });
     for await (const chunk of stream) expect(chunk).not.toHaveProperty("usage");
   });

@@ -225,6 +225,6 @@ export const playground = {
   argumentsOf: (name: string) => `Arguments of ${name}`,
   resultOf: (name: string) => `Result of ${name}`,
   resultsHint: "Write what your program would return, as text or JSON.",
-  resultMissing: "Enter a result. If there is none, say so: “no result”.",
+  resultMissing: "Enter a result. If there is none, enter “no result”.",
   sendResults: (count: number): string => (count === 1 ? "Send result" : "Send results"),
 };

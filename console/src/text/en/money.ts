@@ -215,7 +215,7 @@ export const codes = {
   noMatch: "No code has this status",
   revoke: "Revoke",
   revokeTitle: (hint: string) => `Revoke the code ending in ${hint}?`,
-  revokeText: "Nobody can redeem it afterwards. This cannot be undone.",
+  revokeText: "It can no longer be redeemed. This cannot be undone.",
   revokeConfirm: "Revoke code",
   didRevoke: "Code revoked",
 };

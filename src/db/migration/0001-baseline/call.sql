@@ -3,13 +3,13 @@
 -- Columns that many calls have in common. ledger_apply gets them once for each kind of call in a
 -- batch, not once for each call.
 --
--- key_id is text: not every caller has a key. dropped: parts that the vendor's or the caller's style
--- could not express. charged: whether the usage was charged; otherwise the call was free.
+-- key_id is text: not every caller has a key. dropped: parts that the vendor's or the caller's
+-- style could not express. charged: whether the usage was charged; otherwise the call was free.
 -- discount_bp: in hundredths of a percent. second_micros: microseconds of video or audio. images,
 -- second_micros: null if there are none. attempts: the failed attempts, as a list of vendor, model,
--- credential, error_code, failure and duration_ms. The answered attempt follows without an error, if
--- there was a choice. Null if the list is empty. units: quantities of rare units, by their names in
--- uas.yaml; null if there are none.
+-- credential, error_code, failure and duration_ms. The answered attempt follows without an error,
+-- if there was a choice. Null if the list is empty. units: quantities of rare units, by their names
+-- in uas.yaml; null if there are none.
 create type call_kind as (
   key_id text,
   model text,
@@ -30,8 +30,8 @@ create type call_kind as (
   units jsonb
 );
 
--- Columns: first those that differ from call to call, then those of call_kind in their order, because
--- ledger_apply writes the common columns as `(kind).*`.
+-- Columns: first those that differ from call to call, then those of call_kind in their order,
+-- because ledger_apply writes the common columns as `(kind).*`.
 create table call (
   id uuid not null,
   account_id uuid not null,
