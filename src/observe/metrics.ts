@@ -27,7 +27,7 @@ const durationBuckets = [
 interface GaugeFacts {
   readonly help: string;
   /**
-   * How the values of several workers are combined: the greatest where all of them report alike.
+   * Combination of several workers' values: the maximum if all report the same value.
    * Default: the sum.
    */
   readonly aggregator?: "sum" | "max";

@@ -18,7 +18,9 @@ export interface ClientOptions {
 /** A language that clients are generated for. */
 export interface Language {
   readonly name: "TypeScript" | "Python" | "Go";
-  /** What is missing on this machine to generate or use a client, in one line. Undefined: nothing. */
+  /**
+   * Returns the tools missing on this machine, in one line; undefined if there are none.
+   */
   findMissing(): string | undefined;
   generate(options: ClientOptions): void;
 }
@@ -26,7 +28,10 @@ export interface Language {
 const root = join(import.meta.dirname, "../..");
 const binaries = join(root, "node_modules/.bin");
 
-/** The module path in the contract's `go_package`. It suits a `replace` directive; published clients need a host. */
+/**
+ * The module path in the contract's `go_package`. It suits a `replace` directive; published clients
+ * need a host.
+ */
 export const defaultGoModule = "uas-gateway/client";
 
 /** Where Debian's packages have Go libraries, for machines that reach no module proxy. */
@@ -138,7 +143,8 @@ function generateGo({ descriptor, folder, goModule }: ClientOptions): void {
   const managed = goModule === defaultGoModule ? {} : { managed: { enabled: true, override } };
   runBuf(descriptor, { version: "v2", ...managed, plugins });
   writeFileSync(join(folder, "go.mod"), `module ${goModule}\n\ngo 1.19\n`);
-  // With a module proxy, the client gets the newest libraries. Without one, those of Debian's packages serve.
+  // With a module proxy, the client gets the newest libraries. Without one, those of Debian's
+  // packages serve.
   const env = { ...process.env, GOFLAGS: "-mod=mod" };
   spawnSync("go", ["mod", "tidy"], { cwd: folder, env, stdio: "ignore" });
 }

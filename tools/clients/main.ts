@@ -1,8 +1,10 @@
 /**
- * `npm run clients`: generates client packages into `dist/clients/`, from the descriptor of the released contract, and
- * tests each against a gateway. A language whose tools are missing is named and left out.
+ * `npm run clients`: generates client packages into `dist/clients/`, from the descriptor of the
+ * released contract, and tests each against a gateway. A language whose tools are missing is named
+ * and left out.
  *
- * `-- --descriptor FILE` generates from another descriptor, `-- --go-module PATH` sets the module path of the Go client.
+ * `-- --descriptor FILE` generates from another descriptor, `-- --go-module PATH` sets the module
+ * path of the Go client.
  */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";

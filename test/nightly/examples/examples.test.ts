@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Copies an example to a folder where npm's packages are, as its page tells users to do. */
+/** Copies an example to a folder where npm's packages are, as its page asks users to do. */
 function copyExample(name: string): string {
   const cwd = join(folder, name);
   cpSync(join(examples, name), cwd, { recursive: true });

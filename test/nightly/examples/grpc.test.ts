@@ -1,6 +1,7 @@
 /**
- * The clients of `npm run clients`, generated from the descriptor, and the examples that use them against a gateway.
- * Where a language's tools are missing, its tests are skipped, with the reason in their names.
+ * The clients of `npm run clients`, generated from the descriptor, and the examples that use them
+ * against a gateway. Where a language's tools are missing, its tests are skipped, with the reason
+ * in their names.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";

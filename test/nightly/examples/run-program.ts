@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
-/** What a program printed. */
+/** Output of a program. */
 export interface Run {
   readonly code: number | null;
   readonly output: string;
@@ -17,7 +17,9 @@ export interface RunOptions {
   readonly env?: Environment;
 }
 
-/** Runs a program. @returns its exit code, null if it did not start, and everything that it printed */
+/**
+ * Runs a program. @returns its exit code, null if it did not start, and everything that it printed
+ */
 export async function runProgram(
   program: string,
   args: readonly string[],
