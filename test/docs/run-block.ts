@@ -46,7 +46,7 @@ export async function run(
 
 /**
  * A block with this gateway's addresses. The shell fails if a server refuses curl, which repeats a
- * request after a 503 when `retry-after` says so: a busy machine is not a fault of the page.
+ * request after a 503 when `retry-after` states it: a busy machine is not a fault of the page.
  */
 export function localized({ gateway, cwd }: Reader, text: string): string {
   return text
