@@ -1,6 +1,6 @@
 /** `uas usage`. */
 import { createClient, type Transport } from "@connectrpc/connect";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { UsageBucket, UsageGroup, type UsageTotals } from "../../gen/uas/billing/v1/usage_pb.ts";
 import {
@@ -44,20 +44,23 @@ export function addUsageCommand(program: Command, { context, print }: CliTools):
     .description("show usage and charges of an account, or of all accounts, over time")
     .option("--account <account>", "account id")
     .option("--all", "all accounts, with vendor costs, losses and margin", false)
-    .option("--since <time>", "start, such as 30d (ago)", past, past("30d"))
+    .addOption(
+      new Option("--since <time>", "start, such as 30d (ago)")
+        .argParser(past)
+        .default(past("30d"), "30d"),
+    )
     .option("--until <time>", "end (default: now)", past)
-    .option("--bucket <length>", "hour, day, week or month", wordOf(buckets), UsageBucket.DAY)
-    .option(
-      "--group <what>",
-      "model, key, vendor, account or none",
-      wordOf(groups),
-      UsageGroup.MODEL,
+    .addOption(
+      new Option("--bucket <length>", "hour, day, week or month")
+        .argParser(wordOf(buckets))
+        .default(UsageBucket.DAY, "day"),
     )
-    .option(
-      "--zone <name>",
-      "time zone in which days begin, such as Asia/Shanghai (default: UTC)",
-      "UTC",
+    .addOption(
+      new Option("--group <what>", "model, key, vendor, account or none")
+        .argParser(wordOf(groups))
+        .default(UsageGroup.MODEL, "model"),
     )
+    .option("--zone <name>", "time zone in which days begin, such as Asia/Shanghai", "UTC")
     .action(async (options: Options, command: Command) => {
       if (options.all === (options.account !== undefined)) {
         command.error("error: write either --account <account> or --all", { exitCode: 2 });

@@ -50,13 +50,14 @@ function about(command: Command, path: string): string {
   return rows.length === 0 ? text : `${text}\n\n${table(["argument or option", "meaning"], rows)}`;
 }
 
-function meaning({ description, mandatory, argChoices, defaultValue }: Option): string {
+function meaning(option: Option): string {
+  const { description, mandatory, argChoices, defaultValue, defaultValueDescription } = option;
   const facts = [
     ...(mandatory ? ["required"] : []),
     ...(argChoices === undefined ? [] : [`one of ${argChoices.map(code).join(", ")}`]),
     ...(defaultValue === undefined || defaultValue === false
       ? []
-      : [`default ${String(defaultValue)}`]),
+      : [`default ${defaultValueDescription ?? String(defaultValue)}`]),
   ];
   return facts.length === 0 ? description : `${description} (${facts.join("; ")})`;
 }
