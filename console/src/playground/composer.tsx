@@ -37,8 +37,7 @@ export function Composer({
     send();
   };
   return (
-    // oxlint-disable-next-line jsx-a11y/no-static-element-interactions -- by the keyboard: the
-    // button, and Ctrl+V
+    // oxlint-disable-next-line jsx-a11y/no-static-element-interactions -- keys: button, Ctrl+V
     <div
       {...drop}
       className={clsx("flex flex-col gap-2 rounded-b-xl p-4", isOver && "bg-accent-soft")}
@@ -224,8 +223,7 @@ export function ToolResults({
       <p className="text-[0.8125rem] text-muted">{text.resultsHint}</p>
       {calls.map(({ function: { name } }, index) => (
         <AreaField
-          // oxlint-disable-next-line react/no-array-index-key -- ids may repeat, their order does
-          // not change
+          // oxlint-disable-next-line react/no-array-index-key -- ids repeat, the order does not
           key={index}
           label={
             <span className="wrap-anywhere">

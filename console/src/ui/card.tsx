@@ -109,8 +109,7 @@ export function Facts({ rows }: { rows: readonly (readonly [ReactNode, ReactNode
   return (
     <dl className="grid grid-cols-[minmax(7rem,max-content)_minmax(0,1fr)] gap-x-6 gap-y-2.5 text-[0.8125rem]">
       {rows.map(([name, value], index) => (
-        // oxlint-disable-next-line react/no-array-index-key -- the rows of one place never change
-        // their order
+        // oxlint-disable-next-line react/no-array-index-key -- the order is constant
         <div key={index} className="contents">
           <dt className="text-muted">{name}</dt>
           <dd className="min-w-0 break-words">{value}</dd>

@@ -97,7 +97,7 @@ describe("tiers of a model", () => {
 
   it("are stored with the price under one version, and each under its own", () => {
     const [first] = pricesOf(yaml('tiers: { flex: { input: "0.5" }, fast: { output: "9" } }'));
-    const price = first?.price ?? ({} as PriceConfig);
+    const price = first?.price ?? {};
     const parsed = parsePrice(JSON.parse(JSON.stringify(canonicalPrice(price))));
     expect(canonicalPrice(parsed)).toEqual(canonicalPrice(price));
     expect(parsed.serviceTiers?.flex?.input).toBe(usd / 2n);
@@ -129,7 +129,7 @@ it.each([
 
 it("a reply is charged by the tier that it names, and a more expensive tier without a price raises an alarm", () => {
   const [first] = pricesOf(yaml('tiers: { flex: { input: "0.5" } }'));
-  const price = first?.price ?? ({} as PriceConfig);
+  const price = first?.price ?? {};
   expect(servedPrice(price, "flex")?.input).toBe(usd / 2n);
   // OpenAI answers `priority` to requests for `fast`.
   const [fast] = pricesOf(yaml('tiers: { fast: { input: "3" } }'));
