@@ -176,16 +176,22 @@ function relayFault({ passed, body, expected, way }: Relayed): string | undefine
 
 /**
  * Returns a caller's reading of a relayed reply; undefined if it is invalid. A repeated input is
- * passed on once.
+ * passed on once, and an empty object before the input is left out.
  */
 function relayReading(way: Way, body: string): string | undefined {
   try {
     const { calls, ...read } = readerOf(way)(way.caller, body);
-    const once = calls.map((call) => ({ ...call, input: inputOnce(call.input) }));
-    return JSON.stringify({ ...read, calls: way.caller === "chat" ? once : calls });
+    const inputOf = way.caller === "chat" ? inputOnce : (input: string) => input;
+    const once = calls.map((call) => ({ ...call, input: inputOf(withoutEmpty(call.input)) }));
+    return JSON.stringify({ ...read, calls: once });
   } catch {
     return undefined;
   }
+}
+
+/** An input without the empty object that some vendors send first. */
+function withoutEmpty(input: string): string {
+  return input.replace(/^\s*\{\s*\}\s*(?=\{)/, "");
 }
 
 /** The first of two equal objects that are joined. */
