@@ -1,5 +1,5 @@
 /**
- * The demo vendor renders audio itself, a tune in place of speech, and measures the length of
+ * Only the demo vendor renders audio itself, a tune in place of speech, and measures the length of
  * recordings.
  */
 import type { JsonRecord } from "../../wire/json/value.ts";

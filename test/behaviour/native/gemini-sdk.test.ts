@@ -58,9 +58,10 @@ for (const [version, open] of Object.entries(clients)) {
     const listed: string[] = [];
     for await (const each of await client.models.list()) listed.push(each.name ?? "");
     expect(listed).toEqual(
-      ["embed-x", "gemini-image", "gemini-tools", "gemini-x", "gemini-y", "veo-x"].map(
-        (name) => `models/${name}`,
-      ),
+      [
+        ...["embed-x", "gemini-again", "gemini-image", "gemini-tools", "gemini-x", "gemini-y"],
+        "veo-x",
+      ].map((name) => `models/${name}`),
     );
     const refused = await client.models
       .generateContent({ model: "nobody", contents: "Hi" })

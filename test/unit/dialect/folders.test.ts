@@ -11,9 +11,10 @@ function filesBelow(parent: string): string[] {
     .flatMap(({ name }) => readdirSync(join(root, parent, name)).map((file) => `${name}/${file}`));
 }
 
-/** The first line of a file, where a file that only one folder has says why. */
-function firstLine(parent: string, file: string): string {
-  return readFileSync(join(root, parent, file), "utf8").split("\n", 1)[0] ?? "";
+/** Whether the first comment of a file gives the reason why only one folder has it. */
+function hasReason(parent: string, file: string): boolean {
+  const [comment = ""] = readFileSync(join(root, parent, file), "utf8").split("*/", 1);
+  return /\bonly\b/i.test(comment);
 }
 
 /** Folders of what all styles share. */
@@ -21,12 +22,12 @@ const shared = new Set(["features", "operations", "tools", "turns"]);
 
 const styleFiles = filesBelow("dialect").filter((file) => !shared.has(file.split("/")[0] ?? ""));
 
-test("every file of a style exists in another style too, or its first line says why only this style has it", () => {
+test("every file of a style exists in another style too, or its first comment gives the reason", () => {
   const names = styleFiles.map((file) => file.split("/")[1]);
   const unique = styleFiles.filter(
     (file) => names.filter((name) => name === file.split("/")[1]).length === 1,
   );
-  expect(unique.filter((file) => !/^\/\*\* Only /.test(firstLine("dialect", file)))).toEqual([]);
+  expect(unique.filter((file) => !hasReason("dialect", file))).toEqual([]);
 });
 
 test("every style has the files that encode a request and decode a reply", () => {
@@ -40,11 +41,11 @@ const vendorRoles = new Set([
   ...["index", "text", "tasks", "native", "faults", "params", "meter", "embeddings", "rerank"],
 ]);
 
-test("every file of a vendor has one of the roles that vendors share, or its first line says why only this vendor has it", () => {
+test("every file of a vendor has one of the roles that vendors share, or its first comment gives the reason", () => {
   const others = filesBelow("provider").filter(
     (file) =>
       !file.startsWith("media/") &&
       !vendorRoles.has((file.split("/")[1] ?? "").replace(/\.ts$/, "")),
   );
-  expect(others.filter((file) => !/^\/\*\* Only /.test(firstLine("provider", file)))).toEqual([]);
+  expect(others.filter((file) => !hasReason("provider", file))).toEqual([]);
 });

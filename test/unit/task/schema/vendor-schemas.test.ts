@@ -94,7 +94,8 @@ it("R-VND-3: files that Replicate keeps for its account are refused, for every c
   const alone = createTaskSchemas({ tasksOf: () => of("replicate") }).of(model);
   const both = createTaskSchemas({ tasksOf: ({ vendor }) => of(vendor) }).of(model);
   const file = "https://api.replicate.com/v1/files/abc";
-  const refused = (place: string): RegExp => new RegExp(`"imageParams\\.${place}".*whose it is`);
+  const refused = (place: string): RegExp =>
+    new RegExp(`"imageParams\\.${place}".*does not know its owner`);
   expect(() => alone.read({ prompt: "x", imageUrls: [file] })).toThrow(refused("imageUrls\\[0\\]"));
   expect(() => both.read({ prompt: "x", extra: { image: file } })).toThrow(refused("extra.image"));
   const spellings = [
