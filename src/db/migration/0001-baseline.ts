@@ -16,13 +16,13 @@ const rooms = [
   "operator",
 ];
 
-/** Creates everything. Until the first release, the functions are those of `src/db/sql/`. */
+/** Creates everything, with the functions of version 0.2.0. */
 export const baseline0001: Migration = {
   name: "0001-baseline",
   compatibleFrom: "0001-baseline",
   statements: () => [
     ...rooms.map((room) => readSql(`migration/0001-baseline/${room}.sql`)),
-    ...readFunctions("sql/"),
+    ...readFunctions("migration/0001-baseline/functions/"),
     readSql("migration/0001-baseline/triggers.sql"),
   ],
 };
