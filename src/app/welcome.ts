@@ -11,6 +11,7 @@ import type { Config, Settings } from "../config/config.ts";
 import { canServePages } from "./built-pages.ts";
 import { LogOutput } from "../observe/log-output.ts";
 import { nanosPerUsd } from "../core/money.ts";
+import { command } from "../core/package.ts";
 
 /** Services that the welcome calls. */
 interface Services {
@@ -77,7 +78,7 @@ async function welcome(
       "",
       `UAS Gateway listens on ${url}`,
       `  Base URL  ${url}/v1`,
-      "  API keys  npx uas key create --account ID",
+      `  API keys  ${command} key create --account ID`,
       ...(await consoleLines(services, { config, consoleUrl, accountId: "" })),
       "",
     ];
@@ -90,8 +91,8 @@ async function welcome(
     "",
     `UAS Gateway listens on ${url}`,
     "  There is no account yet. Create one, and a key:",
-    "    npx uas account create --name NAME --balance 10.00",
-    "    npx uas key create --account ID",
+    `    ${command} account create --name NAME --balance 10.00`,
+    `    ${command} key create --account ID`,
     ...(await consoleLines(services, { config, consoleUrl, accountId: "" })),
     "",
   ];
@@ -109,11 +110,11 @@ async function consoleLines(
     return ["  Console   has no pages yet: stop, run `npm ci && npm run console`, and start again"];
   }
   if (await signIn.hasOperator()) return [`  Console   ${consoleUrl}/console`];
-  if (!config.isDemo) return ["  Console   npx uas console link"];
+  if (!config.isDemo) return [`  Console   ${command} console link`];
   const { token } = await createClient(UserService, transport).createSignInLink({ accountId });
   return [
     `  Console   ${consoleUrl}/console/welcome#${token}`,
-    "            (signs you in once, within an hour; `npx uas console link` creates another)",
+    `            (signs you in once, within an hour; ${command} console link creates another)`,
   ];
 }
 
@@ -140,7 +141,7 @@ function firstCall(url: string, key: string, consoleLink: readonly string[]): st
     "  Account   dev, with a demo balance of 10 USD",
     `  Base URL  ${url}/v1`,
     `  API key   ${key}`,
-    "            (shown once; `npx uas key create` creates another)",
+    `            (shown once; ${command} key create creates another)`,
     ...consoleLink,
     "",
     "  Try it:",

@@ -74,12 +74,12 @@ async function createAccount(
       const request = { accountId, amount: balance, reference, source: TopUpSource.PROMO };
       await createClient(BillingService, transport).topUp(request);
     } catch (error) {
-      const retry = `npx uas topup ${accountId} ${usdText(balance)} --reference ${reference} --promo`;
+      const retry = `uas topup ${accountId} ${usdText(balance)} --reference ${reference} --promo`;
       const message = `account ${accountId} was created, but not credited: ${failureMessage(error)}; retry with: ${retry}`;
       throw new CliError(message, { cause: error });
     }
   }
-  const hint = `Next, create a key: npx uas key create --account ${accountId}`;
+  const hint = `Next, create a key: uas key create --account ${accountId}`;
   return { json: { accountId }, text: `${facts({ accountId })}\n\n${hint}` };
 }
 
@@ -192,7 +192,7 @@ function alertMembers(amount: Money | false | undefined, { url, email }: AlertOp
     ...(email === undefined ? [] : ["alert_emails"]),
   ];
   if (paths.length === 0) {
-    throw new CliError("nothing to change: see npx uas account alert --help");
+    throw new CliError("nothing to change: see uas account alert --help");
   }
   const members = {
     ...(amount && { lowBalanceThreshold: amount }),
@@ -377,8 +377,8 @@ async function chargedCall(transport: Transport, call: string): Promise<string> 
   if (first === undefined && calls.length === 0 && isUuid(call)) return call;
   throw new CliError(
     first === undefined
-      ? `no charged call with request id "${call}": see npx uas calls list`
-      : `${charged.length} charged calls have the request id "${call}": use the callId of one of them, from npx uas calls show ${call} --all`,
+      ? `no charged call with request id "${call}": see uas calls list`
+      : `${charged.length} charged calls have the request id "${call}": use the callId of one of them, from uas calls show ${call} --all`,
   );
 }
 

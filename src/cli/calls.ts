@@ -130,7 +130,7 @@ async function findCalls(
   });
   if (calls.length > 0) return calls;
   throw new CliError(
-    `no call with request id "${requestId}": take it from the x-request-id header of the reply, or see npx uas calls list; requests with an unknown key are not recorded`,
+    `no call with request id "${requestId}": take it from the x-request-id header of the reply, or see uas calls list; requests with an unknown key are not recorded`,
   );
 }
 

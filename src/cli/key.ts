@@ -170,7 +170,7 @@ async function updateKey(
   const { name = "", limit, expires } = options;
   const models = options.models || [];
   const paths = Object.keys(members).filter((option) => option in options);
-  if (paths.length === 0) throw new CliError("nothing to change: see npx uas key update --help");
+  if (paths.length === 0) throw new CliError("nothing to change: see uas key update --help");
   warnOfUnknown(context, config, models);
   const { key } = await createClient(KeyService, transport).updateKey({
     key: {

@@ -93,7 +93,7 @@ export async function changedLimits(
   const present = hasRates(options) ? await readPresent() : undefined;
   const changed = limitMembers(options, present);
   if (changed.paths.length > 0) return changed;
-  throw new CliError(`nothing to change: see npx uas ${command} --help`);
+  throw new CliError(`nothing to change: see uas ${command} --help`);
 }
 
 const periods = ["day", "week", "month"];

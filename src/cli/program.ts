@@ -88,7 +88,7 @@ function usageLine(text: string): string {
     .trim()
     .replace(/\s*\n\s*/g, " ")
     .replace(/\.$/, "");
-  return `uas: ${message}; see npx uas --help\n`;
+  return `uas: ${message}; see uas --help\n`;
 }
 
 function written({ json, text }: Output, asJson: boolean): string {

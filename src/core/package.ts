@@ -14,3 +14,6 @@ export const packageFolder = join(import.meta.dirname, isCompiled ? "../../.." :
 export const { version } = JSON.parse(
   readFileSync(join(packageFolder, "package.json"), "utf8"),
 ) as { readonly version: string };
+
+/** The program as a person types it: in the folder of a checkout, or installed. */
+export const command = isCompiled ? "uas" : "./uas";

@@ -59,7 +59,7 @@ describe.runIf(has("curl", "--version"))("commands for the shell", { timeout }, 
   );
 
   it("shows the exact cost of the call that README.md makes", async () => {
-    const shown = await runCommandLine({ gateway, cwd }, "npx uas calls show my-call-1 --json");
+    const shown = await runCommandLine({ gateway, cwd }, "./uas calls show my-call-1 --json");
     const { inputTokens, outputTokens, cost } = JSON.parse(shown.out) as Record<string, unknown>;
     const nanos = Math.floor(Number(inputTokens) * 250 + Number(outputTokens) * 2_000);
     expect(Math.round(Number(cost) * 1e9)).toBe(nanos);

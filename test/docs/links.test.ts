@@ -37,6 +37,13 @@ test.each(pages)("the files that %s names exist", (page) => {
   expect(missing).toEqual([]);
 });
 
+test.each(pages)(
+  "%s runs no command by npx: elsewhere it would download another package",
+  (page) => {
+    expect(readPage(page)).not.toMatch(/npx (?:\S+ )*uas/);
+  },
+);
+
 test("docs/README.md lists every page of docs", () => {
   const index = readPage("docs/README.md");
   const all = pages.filter((page) => /^docs\/[^/]+$/.test(page) && page !== "docs/README.md");

@@ -20,7 +20,7 @@ export function commandsPage(): string {
   });
   return `# Commands
 
-Here you find every command with its options; \`npx uas COMMAND --help\` prints the same. \`--json\` works with each of them.
+Here you find every command with its options; \`uas COMMAND --help\` prints the same. \`--json\` works with each of them.
 [command-line.md](../command-line.md) explains the output. Generated from \`src/cli/\`.
 
 ${program.commands.map((command) => section(command, command.name())).join("\n\n")}`;

@@ -219,7 +219,7 @@ const refusals = {
   expired: "the code has expired or was tried too often: request another one",
   blocked: "too many wrong codes were entered in this browser: try again in a day",
   locked:
-    "too many wrong codes were entered for this number: use a browser that you have signed in with before, or ask the operator for a link of `npx uas console link`",
+    "too many wrong codes were entered for this number: use a browser that you have signed in with before, or ask the operator for a link of `uas console link`",
 } as const;
 
 function badCode(kind: keyof typeof refusals, param: string): GatewayError {

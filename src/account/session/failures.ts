@@ -149,6 +149,6 @@ function waitAfter(doublings: number): number {
 
 function lockedForStrangers(): GatewayError {
   const text =
-    "too many wrong authenticator codes were entered: use a browser that you have signed in with before, or ask the operator for a link of `npx uas console link`";
+    "too many wrong authenticator codes were entered: use a browser that you have signed in with before, or ask the operator for a link of `uas console link`";
   return new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, text, { param: "totp_code" });
 }

@@ -147,7 +147,7 @@ function createSignInRpcs(
       const user = userId === undefined ? undefined : await users.get(userId);
       if (user === undefined) {
         throw refused(
-          "the link was used or has expired: ask an operator for another one (`npx uas console link`)",
+          "the link was used or has expired: ask an operator for another one (`uas console link`)",
         );
       }
       return open(room, user, context, SignInMethod.LINK);
@@ -226,7 +226,7 @@ async function requireSecond(
 ): Promise<void> {
   if (user.role === UserRole.OPERATOR && user.totp == null) {
     throw refused(
-      "operators sign in with e-mail and password, or with a link of `npx uas console link`; a code by SMS works only with an authenticator app",
+      "operators sign in with e-mail and password, or with a link of `uas console link`; a code by SMS works only with an authenticator app",
     );
   }
   await room.checkTotp(user, totpCode, fromOf(room, visit, user));

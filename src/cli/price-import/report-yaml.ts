@@ -31,7 +31,7 @@ function headComment({ sources, marginPpm }: ImportResult, nowMs: number): strin
       : `margin ${marginText(marginPpm)} of the cost, rounded up`;
   return [
     ` Prices imported on ${day} from ${sources.map(({ title }) => title).join(" and ")}; ${margin}.`,
-    " Copy cost into the routes and price into the models of uas.yaml, then run: npx uas check",
+    " Copy cost into the routes and price into the models of uas.yaml, then run: uas check",
   ].join("\n");
 }
 

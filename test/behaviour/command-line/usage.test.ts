@@ -28,7 +28,7 @@ describe("exit code 2: wrong usage, in one line, without opening anything", () =
   ])("wrong usage ends with exit code 2 and one line: uas %j", async (line, message) => {
     const ran = await run(line);
     expect(ran).toMatchObject({ code: 2, out: "", opened: [] });
-    expect(ran.err).toMatch(/^uas: .*; see npx uas --help\n$/);
+    expect(ran.err).toMatch(/^uas: .*; see uas --help\n$/);
     expect(ran.err).toContain(message);
   });
 

@@ -11,7 +11,7 @@ let gateway: Process;
 beforeAll(async () => {
   place = install(({ name }) => name !== "vite");
   database = await createTestDatabase();
-  gateway = new Process(place, { DATABASE_URL: database.url }, place.bin);
+  gateway = new Process(place, { DATABASE_URL: database.url }, [process.execPath, place.bin]);
 }, 60_000);
 
 afterAll(async () => {

@@ -29,7 +29,7 @@ function isKept({ dev, optional, devOptional }: LockedPackage): boolean {
 }
 
 function start(env: Readonly<Record<string, string>>): Process {
-  const gateway = new Process(place, env, place.bin);
+  const gateway = new Process(place, env, [process.execPath, place.bin]);
   onTestFinished(() => gateway.kill());
   return gateway;
 }

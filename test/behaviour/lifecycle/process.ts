@@ -41,9 +41,13 @@ export class Process {
   #out = "";
   #err = "";
 
-  /** @param program the command. Default: this project's */
-  constructor(place: Place, env: Readonly<Record<string, string>> = {}, program = bin) {
-    this.#child = spawn(process.execPath, [program, "serve"], {
+  /** @param program the command and its first arguments. Default: this project's */
+  constructor(
+    place: Place,
+    env: Readonly<Record<string, string>> = {},
+    [program, ...args]: readonly [string, ...string[]] = [process.execPath, bin],
+  ) {
+    this.#child = spawn(program, [...args, "serve"], {
       cwd: place.folder,
       env: {
         PATH: process.env["PATH"],

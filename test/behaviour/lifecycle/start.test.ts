@@ -89,7 +89,7 @@ describe("an empty folder", () => {
     const { url } = await gateway.listening();
     expect(gateway.out).not.toMatch(/uas_[A-Za-z0-9]{32}/);
     expect(gateway.out).toContain(`UAS Gateway listens on ${url}\n`);
-    expect(gateway.out).toContain("npx uas key create --account ID");
+    expect(gateway.out).toContain("uas key create --account ID");
     expect((await gateway.stop()).code).toBe(0);
   });
 
@@ -121,8 +121,8 @@ models:
     const env = { DATABASE_URL: database.url, UAS_PUBLIC_URL: "https://ai.example" };
     const gateway = start(place, env);
     await gateway.listening();
-    expect(gateway.out).toContain("npx uas account create --name NAME --balance 10.00");
-    expect(gateway.out).toContain("npx uas console link");
+    expect(gateway.out).toContain("uas account create --name NAME --balance 10.00");
+    expect(gateway.out).toContain("uas console link");
     expect(gateway.out).not.toContain("welcome#");
     expect(gateway.out).toContain("UAS Gateway listens on https://ai.example\n");
     expect(gateway.out).not.toMatch(/uas_[A-Za-z0-9]{32}/);

@@ -38,7 +38,7 @@ export async function install(packed: string, folder: string): Promise<Installed
   mkdirSync(folder, { recursive: true });
   const args = ["install", "--prefix", folder, "--no-audit", "--no-fund", packed];
   await run("npm", args, { cwd: folder });
-  return { folder, program: join(folder, "node_modules/uas-gateway/bin/uas.js") };
+  return { folder, program: join(folder, "node_modules/.bin/uas") };
 }
 
 /** Runs a command of an installed package. @returns its standard output. @throws if it fails */
@@ -48,5 +48,5 @@ export async function uas(
   ...args: readonly string[]
 ): Promise<string> {
   const options = { cwd: place.folder, env: { PATH: process.env["PATH"], ...env } };
-  return (await run(process.execPath, [program, ...args], options)).stdout;
+  return (await run(program, args, options)).stdout;
 }

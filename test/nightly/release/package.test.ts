@@ -26,7 +26,7 @@ test("a package brings no second Node.js, and both of its commands print its ver
 
 test("an installed package serves pages and charged calls with two workers, and its ledger is consistent", async () => {
   const env = { UAS_WORKERS: "2" };
-  const gateway = new Process(place, env, installed.program);
+  const gateway = new Process(place, env, [installed.program]);
   try {
     const { url } = await gateway.listening();
     const [, key] = /API key\s+(\S+)/.exec(gateway.out) ?? [];

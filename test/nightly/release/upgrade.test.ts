@@ -48,7 +48,7 @@ afterAll(async () => {
 /** Starts a gateway, and resolves when it serves. */
 async function start({ program }: Installed): Promise<{ gateway: Process; url: string }> {
   const folder = join(place.folder, `data-${gateways.length}`);
-  const gateway = new Process(place, { ...env, UAS_DATA_DIR: folder }, program);
+  const gateway = new Process(place, { ...env, UAS_DATA_DIR: folder }, [program]);
   gateways.push(gateway);
   return { gateway, url: (await gateway.listening()).url };
 }

@@ -118,7 +118,7 @@ export const signIn = {
   welcomeHint: "Checking the link…",
   linkTitle: "This link does not work",
   linkHint:
-    "A link works once and expires after an hour. Create a new one on the gateway's machine with `npx uas console link`, or sign in another way.",
+    "A link works once and expires after an hour. Create a new one on the gateway's machine with `uas console link`, or sign in another way.",
   linkMissing: "The address has no token after the `#`. Copy the whole link and open it again.",
   toSignIn: "Sign in another way",
 };

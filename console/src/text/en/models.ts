@@ -52,7 +52,7 @@ export const prices = {
   builtIn: "the built-in demo",
   warnings: (count: number) => (count === 1 ? "1 warning" : `${count} warnings`),
   fine: "Configuration valid",
-  fineHint: "Check a change before you apply it: npx uas check uas.yaml",
+  fineHint: "Check a change before you apply it: uas check uas.yaml",
   model: "Model",
   type: "Type",
   route: "Routes",

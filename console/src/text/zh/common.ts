@@ -118,7 +118,7 @@ export const signIn: Texts["signIn"] = {
   welcomeHint: "正在验证链接……",
   linkTitle: "链接无效",
   linkHint:
-    "链接只能使用一次，一小时内有效。可在网关所在的机器上运行 `npx uas console link` 重新生成，或用其他方式登录。",
+    "链接只能使用一次，一小时内有效。可在网关所在的机器上运行 `uas console link` 重新生成，或用其他方式登录。",
   linkMissing: "地址的 `#` 后没有令牌。请复制完整的链接后重新打开。",
   toSignIn: "用其他方式登录",
 };

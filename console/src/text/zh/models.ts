@@ -53,7 +53,7 @@ export const prices: Texts["prices"] = {
   builtIn: "内置演示",
   warnings: (count) => `${count} 条警告`,
   fine: "配置有效",
-  fineHint: "应用更改前请检查：npx uas check uas.yaml",
+  fineHint: "应用更改前请检查：uas check uas.yaml",
   model: "模型",
   type: "类型",
   route: "路由",
