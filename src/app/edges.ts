@@ -20,7 +20,7 @@ import type { CallbackReceiver, DirectHandlers, FindFile } from "../edge/rest/op
 import type { RunningCalls } from "../calls/running-calls.ts";
 import { createAccessCheck } from "../edge/rpc/access.ts";
 import { createDirectTransport } from "../edge/rpc/direct-transport.ts";
-import { createKeyGate, createSessionGate } from "../edge/rpc/gate.ts";
+import { createKeyGate, createOperatorGate, createSessionGate } from "../edge/rpc/gate.ts";
 import {
   createHealthService,
   createReflectionService,
@@ -35,7 +35,7 @@ import {
 } from "../edge/rpc/interceptors.ts";
 import { registerConsole } from "./console-scope.ts";
 import { type Edges, Listeners } from "./listeners.ts";
-import { createOperatorPages } from "./operator-pages.ts";
+import { createOperatorPages, createSocketPages } from "./operator-pages.ts";
 import { registerRpcs } from "./public-rpcs.ts";
 
 /** Options of {@link createEdges}. */
@@ -61,12 +61,14 @@ export interface EdgeOptions {
   readonly callbacks: CallbackReceiver;
   /** Native vendor APIs to serve. */
   readonly nativePrefixes: readonly NativePrefix[];
-  /** Returns the origins whose pages may call. None by default. */
-  readonly corsOrigins?: (() => readonly string[] | undefined) | undefined;
+  /** The origins whose pages may call. None by default. */
+  readonly corsOrigins?: readonly string[] | undefined;
   /** The console's pages; resolves to undefined if they cannot be served. No console by default. */
   readonly pages?: Promise<Pages | undefined> | undefined;
   /** Renders the metrics of all workers. By default the metrics of this process, the only one. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
+  /** The path of the socket of the command line. None by default. */
+  readonly operatorSocket?: string | undefined;
 }
 
 /** Creates the listeners; they do not listen yet. */
@@ -110,8 +112,8 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     callbacks: options.callbacks,
     natives: options.nativePrefixes,
     // The console's pages call the API with a separate key.
-    corsOrigins: () => [
-      ...(options.corsOrigins?.() ?? []),
+    corsOrigins: [
+      ...(options.corsOrigins ?? []),
       ...(consoleUrl === undefined ? [] : [consoleUrl]),
     ],
     trustProxy: settings.trustProxy,
@@ -151,7 +153,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     pages: options.pages,
   });
 
-  listeners.serve(facade, {
+  const internal = {
     ...rpcs,
     services: [...services, ...standard],
     requestGate: createKeyGate({
@@ -163,6 +165,17 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
       isCompressionAllowed: true,
     }),
     page: createOperatorPages({ metrics, whyNotReady, readMetrics: options.readMetrics }),
+  };
+  const operator = {
+    ...internal,
+    requestGate: createOperatorGate({ checkAccess, log, isCompressionAllowed: true }),
+    page: createSocketPages(settings),
+  };
+  const path = options.operatorSocket;
+  listeners.serve({
+    facade,
+    internal,
+    operator: path === undefined ? undefined : { ...operator, path },
   });
   return listeners;
 }

@@ -1,4 +1,8 @@
-/** The public and the internal listener, from their start to their end. */
+/**
+ * The public listener, the internal listener and the socket of the command line, from their start
+ * to their end.
+ */
+import { chmodSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
 import type { Settings } from "../config/config.ts";
 import { GatewayStopping } from "../core/caller.ts";
@@ -12,7 +16,7 @@ import {
 /** Time for cancelled calls to report their end. */
 const endMs = 2_000;
 
-/** The two listeners. */
+/** The listeners. */
 export interface Edges {
   /** Starts listening. @throws if a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
@@ -25,7 +29,7 @@ export interface Edges {
   announceStop(isReplaced: boolean): void;
   /** Takes no new connections. Open ones are closed when they are idle. */
   stopListening(): void;
-  /** Ends running calls, sends their clients the reason, and closes both listeners. */
+  /** Ends running calls, sends their clients the reason, and closes the listeners. */
   close(): Promise<void>;
 }
 
@@ -36,9 +40,14 @@ type InternalOptions = Omit<Parameters<typeof openInternalListener>[0], "address
 interface Served {
   readonly facade: FastifyInstance;
   readonly internal: InternalOptions;
+  /** The socket of the command line; undefined if there is none. */
+  readonly operator: OperatorOptions | undefined;
 }
 
-/** Both listeners. Call {@link serve} first. */
+/** Options of the socket of the command line. */
+type OperatorOptions = InternalOptions & { readonly path: string };
+
+/** All listeners. Call {@link serve} first. */
 export class Listeners implements Edges {
   readonly #settings: Pick<Settings, "listen" | "internalListen">;
   readonly #calls: Pick<RunningCalls, "drain">;
@@ -48,6 +57,7 @@ export class Listeners implements Edges {
   readonly #stopping = new AbortController();
   #served: Served | undefined;
   #internal: InternalListener | undefined;
+  #operator: InternalListener | undefined;
   /** The announced kind of end. `replacement`: another process serves the same address. */
   #announced: "stop" | "replacement" | undefined;
   #closing: Promise<unknown> | undefined;
@@ -81,9 +91,10 @@ export class Listeners implements Edges {
     return this.#publicUrl;
   }
 
-  /** Sets the handlers of both listeners. */
-  serve(facade: FastifyInstance, internal: InternalOptions): void {
-    this.#served = { facade, internal };
+  /** Sets the handlers of the listeners. */
+  serve(served: Served): void {
+    this.#served = served;
+    const { facade } = served;
     // The reply requests the client to reconnect.
     facade.server.prependListener("request", (_request, response) => {
       if (this.#announced !== undefined) response.shouldKeepAlive = false;
@@ -91,7 +102,9 @@ export class Listeners implements Edges {
   }
 
   async listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }> {
-    const { facade, internal } = this.#parts;
+    const { facade, internal, operator } = this.#parts;
+    // First: the gateway announces its addresses last, and commands work then.
+    if (operator !== undefined) this.#operator = await openSocket(operator);
     const publicUrl = await listenOn(this.#settings.listen, "UAS_LISTEN", (address) =>
       facade.listen(address),
     );
@@ -111,14 +124,16 @@ export class Listeners implements Edges {
   }
 
   stopListening(): void {
-    this.#closing ??= Promise.all([closeServer(this.#parts.facade), this.#internal?.close()]);
+    const rpcs = [this.#internal, this.#operator].map((each) => each?.close());
+    this.#closing ??= Promise.all([closeServer(this.#parts.facade), ...rpcs]);
   }
 
   async close(): Promise<void> {
     this.#stopping.abort(new GatewayStopping("the gateway is stopping"));
     await this.#calls.drain(endMs);
     this.stopListening();
-    await closeWithin(this.#closing, this.#parts.facade, this.#internal);
+    const rpcs = [this.#internal, this.#operator];
+    await closeWithin(this.#closing, this.#parts.facade, rpcs);
     // Clients that were not reading have only now been disconnected.
     await this.#calls.drain(endMs);
   }
@@ -129,15 +144,22 @@ export class Listeners implements Edges {
   }
 }
 
-/** Closes both listeners; after {@link endMs} the remaining connections are cut. */
+/** Opens the socket of the command line, for this user only. */
+async function openSocket({ path, ...options }: OperatorOptions): Promise<InternalListener> {
+  const listener = await openInternalListener({ address: { path }, ...options });
+  chmodSync(path, 0o600);
+  return listener;
+}
+
+/** Closes the listeners; after {@link endMs} the remaining connections are cut. */
 async function closeWithin(
   listeners: Promise<unknown> | undefined,
   facade: FastifyInstance,
-  internal: InternalListener | undefined,
+  rpcs: readonly (InternalListener | undefined)[],
 ): Promise<void> {
   const cut = setTimeout(() => {
     facade.server.closeAllConnections();
-    internal?.destroy();
+    for (const each of rpcs) each?.destroy();
   }, endMs);
   await Promise.all([listeners, facade.close()]);
   clearTimeout(cut);

@@ -1,4 +1,6 @@
 /** The plain pages of the internal listener: `/healthz`, `/readyz` and `/metrics`. */
+import { databaseHash } from "../core/data-sockets.ts";
+import type { Settings } from "../config/config.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { PlainAnswer } from "../edge/rpc/internal-listener.ts";
 
@@ -32,4 +34,11 @@ export function createOperatorPages({
     const body = await (readMetrics?.() ?? registry.metrics());
     return { status: 200, contentType: registry.contentType, body };
   };
+}
+
+/** Creates the page of the command line's socket, `/database`: a hash of the database's address. */
+export function createSocketPages({ databaseUrl }: Pick<Settings, "databaseUrl">) {
+  const page = { status: 200, contentType: "text/plain", body: databaseHash(databaseUrl) };
+  return async (path: string): Promise<PlainAnswer | undefined> =>
+    path === "/database" ? page : undefined;
 }

@@ -2,7 +2,9 @@
  * The life of a server: start, announce, wait for a signal, drain, end. With several workers, this
  * process supervises them.
  */
+import { rmSync } from "node:fs";
 import type { Logger } from "pino";
+import { operatorSocket } from "../core/data-sockets.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { LogOutput } from "../observe/log-output.ts";
 import { type Embedded, ownDataFolder, startEmbedded } from "../db/embedded/embedded.ts";
@@ -27,9 +29,9 @@ interface ServeOptions {
 }
 
 /**
- * Runs a gateway until SIGTERM or SIGINT. Resolves when it has drained. A second SIGTERM or SIGINT
- * ends the process without a drain. SIGHUP loads the configuration again; several workers are
- * replaced by new ones. If SIGHUP means that the terminal was closed, it stops the gateway.
+ * Runs a gateway until SIGTERM, SIGINT or SIGHUP. Resolves when it has drained. A second SIGTERM or
+ * SIGINT ends the process without a drain. With several workers SIGHUP replaces them instead,
+ * unless it means that the terminal was closed.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   setV8Flags();
@@ -46,15 +48,10 @@ async function serveAlone(options: ServeOptions, output: LogOutput): Promise<voi
   const logging = createServerLog(options, { output });
   const { log } = logging;
   const database = startDatabase(options, log);
-  const reloads = new Reloads();
-  const signal = receiveStop({
-    onSecond: () => stopDatabase(database),
-    onHangUp: () => reloads.request(),
-  });
+  const signal = receiveStop({ onSecond: () => stopDatabase(database) });
   try {
     try {
-      const { url: embeddedUrl } = await database;
-      await serveUntil(signal, { ...options, log, output, embeddedUrl, reloads });
+      await serveUntil(signal, { ...options, log, output, embeddedUrl: (await database).url });
     } finally {
       await stopDatabase(database);
     }
@@ -68,10 +65,7 @@ async function serveAlone(options: ServeOptions, output: LogOutput): Promise<voi
 async function serveUntil(
   signal: Promise<NodeJS.Signals>,
   options: ServeOptions &
-    Pick<WelcomeOptions, "log" | "output"> & {
-      readonly embeddedUrl: string | undefined;
-      readonly reloads: Reloads;
-    },
+    Pick<WelcomeOptions, "log" | "output"> & { readonly embeddedUrl: string | undefined },
 ): Promise<void> {
   const { log } = options;
   const { drainDelayMs: delayMs } = options.settings;
@@ -82,36 +76,18 @@ async function serveUntil(
   const gateway = await openGateway({
     settings: options.settings,
     config: options.config,
-    readConfig: options.readConfig,
     embeddedUrl: options.embeddedUrl,
     log,
     pages,
+    operatorSocket: operatorSocket(options.settings.dataDir),
   });
   try {
-    options.reloads.follow(() => gateway.reload());
     await announce(gateway, { ...options, urls: await gateway.listen() });
     log.info({ signal: await signal, delayMs }, "stopping");
     await gateway.close({ delayMs });
   } finally {
     stopping.abort();
     await gateway.close();
-  }
-}
-
-/** SIGHUP of a process without workers. A signal before the gateway is open is served then. */
-class Reloads {
-  #isRequested = false;
-  #reload: (() => Promise<unknown>) | undefined;
-
-  request(): void {
-    this.#isRequested = true;
-    // The gateway has logged why, and goes on with the configuration before.
-    void this.#reload?.().catch(() => {});
-  }
-
-  follow(reload: () => Promise<unknown>): void {
-    this.#reload = reload;
-    if (this.#isRequested) this.request();
   }
 }
 
@@ -141,7 +117,7 @@ async function supervise(options: ServeOptions, output: LogOutput): Promise<void
       workers?.kill();
       return stopDatabase(database);
     },
-    onHangUp: () => void workers?.restart(options.readConfig),
+    ...(!hasTerminal() && { onHangUp: () => void workers?.restart(options.readConfig) }),
   });
   const stopping = new AbortController();
   try {
@@ -159,6 +135,11 @@ async function supervise(options: ServeOptions, output: LogOutput): Promise<void
     await stopDatabase(database);
   }
   log.info("stopped");
+}
+
+/** Whether SIGHUP may come from a closed terminal instead of an operator. */
+function hasTerminal(): boolean {
+  return process.stdin.isTTY || process.stdout.isTTY;
 }
 
 /** Migrates the schema, starts the workers, and announces the gateway. */
@@ -188,11 +169,20 @@ async function startDatabase(
 ): Promise<Embedded> {
   if (databaseUrl !== undefined) {
     const folder = await ownDataFolder(dataDir);
+    removeSocket(dataDir);
     return { url: databaseUrl, stop: () => folder.release() };
   }
   const connections = Math.max(100, otherConnections + workerConnections * (workers + 1));
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
-  return startEmbedded({ dataDir, log: lines, connections });
+  const embedded = await startEmbedded({ dataDir, log: lines, connections });
+  removeSocket(dataDir);
+  return embedded;
+}
+
+/** Removes the socket that a killed gateway left in the data folder. */
+function removeSocket(dataDir: string): void {
+  const path = operatorSocket(dataDir);
+  if (path !== undefined) rmSync(path, { force: true });
 }
 
 /** Stops the embedded PostgreSQL once it has started, and releases the data folder. */

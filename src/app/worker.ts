@@ -1,5 +1,6 @@
 /** The lifecycle of one of several workers: it serves until its supervisor stops it or exits. */
 import cluster, { type Worker } from "node:cluster";
+import { operatorSocket } from "../core/data-sockets.ts";
 import { failureMessage } from "../core/error-words.ts";
 import type { MetricSnapshot } from "../observe/metrics.ts";
 import { type Gateway, openGateway } from "./gateway.ts";
@@ -36,6 +37,7 @@ async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink)
       log,
       pages: supervisor.pagesFolder.then((folder) => readFound(folder, log)),
       readMetrics: () => supervisor.readAllMetrics(),
+      operatorSocket: operatorSocket(order.settings.dataDir),
     });
     try {
       // A supervisor that has exited opens no port for its workers.

@@ -2,26 +2,13 @@
  * The address of the embedded PostgreSQL: a Unix socket in the data folder, which only its owner
  * can enter.
  */
-import { createHash, randomBytes } from "node:crypto";
-import {
-  existsSync,
-  lstatSync,
-  readFileSync,
-  readlinkSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { socketFolder } from "../../core/data-sockets.ts";
 
 /** The user and the database that initdb creates. */
 export const embeddedUser = "postgres";
-
-/**
- * The longest path of a Unix socket, in bytes, that every system accepts (macOS 103, Linux 107).
- */
-const socketPathBytesMax = 103;
 
 /** The number in the socket's file name; nothing listens on it. */
 const socketPort = 5432;
@@ -94,42 +81,6 @@ export function loopbackPassword(folder: string): string {
 /** The file that contains {@link loopbackPassword}. */
 export function passwordFile(folder: string): string {
   return `${folder}.password`;
-}
-
-/**
- * The folder itself, or a link to it if its path is too long for a socket. The socket is in the
- * folder in any case, so that containers with separate temporary folders find it.
- *
- * @throws if the link cannot be made; the message says what to do
- */
-export function socketFolder(folder: string): string {
-  if (isShort(folder)) return folder;
-  const hash = createHash("sha256").update(folder).digest("hex").slice(0, 16);
-  const link = join(tmpdir(), `uas-data-${hash}`);
-  if (!isShort(link)) throw tooLong(folder, `that of the temporary folder is too long, too`);
-  try {
-    symlinkSync(folder, link);
-  } catch (cause) {
-    // It may exist already, also by a process that starts at the same time.
-    const found = lstatSync(link, { throwIfNoEntry: false });
-    if (found === undefined) throw tooLong(folder, `${link} cannot be created`, cause);
-    const isOurs = found.isSymbolicLink() && found.uid === process.getuid?.();
-    if (!isOurs || readlinkSync(link) !== folder) {
-      throw tooLong(folder, `${link} is not a link of this user to it: remove it`, cause);
-    }
-  }
-  return link;
-}
-
-function isShort(folder: string): boolean {
-  return Buffer.byteLength(join(folder, `.s.PGSQL.${socketPort}`)) <= socketPathBytesMax;
-}
-
-function tooLong(folder: string, reason: string, cause?: unknown): Error {
-  return new Error(
-    `The path of the data folder, ${folder}, is too long for a socket, and ${reason}. Set UAS_DATA_DIR or TMPDIR to a shorter path.`,
-    { cause },
-  );
 }
 
 /** A port of the loopback interface that is currently free. */

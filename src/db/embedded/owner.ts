@@ -9,7 +9,7 @@ import { renameSync, rmSync } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { socketFolder } from "./address.ts";
+import { socketFolder } from "../../core/data-sockets.ts";
 
 /** A folder that this process owns. */
 export interface OwnedFolder {

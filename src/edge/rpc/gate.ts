@@ -73,6 +73,16 @@ export function createKeyGate(options: KeyGateOptions): RequestGate {
 
 const operatorByToken: Caller = { kind: "operator", via: "operator token" };
 
+/** A gate whose callers are the operator: for a listener that only the operator can reach. */
+export function createOperatorGate(options: GateOptions): RequestGate {
+  return createGate(options, async ({ method }) => {
+    options.checkAccess(method, operatorByCommand);
+    return operatorByCommand;
+  });
+}
+
+const operatorByCommand: Caller = { kind: "operator", via: "command line" };
+
 /** Options of {@link createSessionGate}. */
 interface SessionGateOptions extends GateOptions {
   /** Resolves the token of a session cookie; anonymous if it is invalid. */

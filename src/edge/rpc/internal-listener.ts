@@ -45,8 +45,13 @@ export interface InternalListener {
   destroy(): void;
 }
 
+/** The path of a Unix socket. */
+interface SocketAddress {
+  readonly path: string;
+}
+
 interface InternalListenerOptions extends RouterOptions {
-  readonly address: ListenAddress;
+  readonly address: ListenAddress | SocketAddress;
   readonly page: PlainPage;
   /** Maximum time a client may take to send the head of a request. Default {@link usualHeadMs}. */
   readonly headMs?: number;
@@ -93,10 +98,9 @@ export async function openInternalListener(
       (isHttp2 ? http2 : http1).emit("connection", socket);
     });
   });
-  const port = await listen(server, options.address);
-  const { host } = options.address;
+  await listen(server, options.address);
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    url: urlOf(server, options.address),
     announceStop(): void {
       isAnnounced = true;
     },
@@ -201,14 +205,21 @@ function closed(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
 }
 
-function listen(server: Server, address: ListenAddress): Promise<number> {
+function listen(server: Server, address: ListenAddress | SocketAddress): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(address, () => {
       server.off("error", reject);
-      resolve((server.address() as AddressInfo).port);
+      resolve();
     });
   });
+}
+
+function urlOf(server: Server, address: ListenAddress | SocketAddress): string {
+  if ("path" in address) return `unix:${address.path}`;
+  const { host } = address;
+  const { port } = server.address() as AddressInfo;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 /** gRPC itself; gRPC-web needs no trailers. */
