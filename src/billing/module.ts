@@ -48,6 +48,7 @@ export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
   const { database, clock, config, accountExists, onLowBalance } = options;
   const { pool, jobPool, orm, url } = database;
   const feed = new CallFeed({ pool, url });
+  const { models } = config;
   return {
     services: [
       serve(
@@ -57,7 +58,7 @@ export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
           clock,
           auditPool: jobPool,
           accountExists,
-          config,
+          models,
           onLowBalance,
         }),
       ),
@@ -127,11 +128,12 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
   const ledger = createLedger({ ...common, url: database.url, journal });
   const { nodeId } = ledger;
   const info = (message: string, fields: object): void => log.info(fields, message);
+  const callDays = config.retention?.calls;
   const jobs = createBillingJobs({
     ...common,
     pool: database.jobPool,
     nodeId,
-    callDays: () => config.retention?.calls,
+    callDays,
     info,
   });
   return { ledger, jobs };

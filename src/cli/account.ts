@@ -34,8 +34,7 @@ import {
 } from "./values.ts";
 
 /** Adds the commands. */
-export function addAccountCommands(program: Command, { context, print }: CliTools): void {
-  const account = program.command("account").description("manage accounts");
+export function addAccountCommands(account: Command, { context, print }: CliTools): void {
   account
     .command("create")
     .description("create an account, optionally with a balance")
@@ -58,7 +57,7 @@ export function addAccountCommands(program: Command, { context, print }: CliTool
       print(await withBackend(context, ({ transport }) => listAccounts(transport)));
     });
   addAccountChanges(account, { context, print });
-  addMoneyCommands(program, account, { context, print });
+  addAdjust(account, { context, print });
 }
 
 async function createAccount(
@@ -286,29 +285,32 @@ interface MoneyOptions {
   readonly reason?: string;
 }
 
-/** Adds the commands: `adjust` to `account`, the others to the program. */
-function addMoneyCommands(program: Command, account: Command, { context, print }: CliTools): void {
-  const run = async (move: (transport: Transport) => Promise<Output>): Promise<void> =>
-    print(await withBackend(context, ({ transport }) => move(transport)));
-  program
-    .command("topup")
-    .description("add money to an account; repeating a reference changes nothing")
+/** Adds the options of `uas topup`. */
+export function addTopUp(command: Command, { context, print }: CliTools): void {
+  command
     .argument("<account>", "account id")
     .argument("<amount>", "US dollars, such as 10.00", usdArgument)
     .requiredOption("--reference <text>", "your name for this payment, unique in the account")
     .option("--promo", "book it as a grant, not as a payment")
-    .action((accountId: string, amount: Money, options: MoneyOptions) =>
-      run((transport) => topUp(transport, { accountId, amount, ...options })),
-    );
-  program
-    .command("refund")
-    .description("refund a charge, fully or in part; repeating a reference changes nothing")
+    .action(async (accountId: string, amount: Money, options: MoneyOptions) => {
+      const wanted = { accountId, amount, ...options };
+      print(await withBackend(context, ({ transport }) => topUp(transport, wanted)));
+    });
+}
+
+/** Adds the options of `uas refund`. */
+export function addRefund(command: Command, { context, print }: CliTools): void {
+  command
     .argument("<call>", "request id of the call (x-request-id), or its call id")
     .argument("<amount>", "US dollars, such as 0.25", usdArgument)
     .requiredOption("--reference <text>", "your name for this refund, unique in the account")
-    .action((call: string, amount: Money, { reference }: MoneyOptions) =>
-      run((transport) => refund(transport, { call, amount, reference })),
-    );
+    .action(async (call: string, amount: Money, { reference }: MoneyOptions) => {
+      const wanted = { call, amount, reference };
+      print(await withBackend(context, ({ transport }) => refund(transport, wanted)));
+    });
+}
+
+function addAdjust(account: Command, { context, print }: CliTools): void {
   account
     .command("adjust")
     .description("correct a balance; repeating a reference changes nothing")
@@ -320,9 +322,11 @@ function addMoneyCommands(program: Command, account: Command, { context, print }
     )
     .requiredOption("--reason <text>", "the reason; the customer sees it")
     .requiredOption("--reference <text>", "your name for this adjustment, unique in the account")
-    .action((accountId: string, amount: Money, { reason = "", reference }: MoneyOptions) =>
-      run((transport) => adjust(transport, { accountId, amount, reason, reference })),
-    );
+    .action(async (accountId: string, amount: Money, options: MoneyOptions) => {
+      const { reason = "", reference } = options;
+      const wanted = { accountId, amount, reason, reference };
+      print(await withBackend(context, ({ transport }) => adjust(transport, wanted)));
+    });
 }
 
 interface TopUp {

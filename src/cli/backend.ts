@@ -1,9 +1,12 @@
 /** Opens configuration and services for a command. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import type { Config, Settings } from "../config/config.ts";
-import { loadConfig } from "../config/load.ts";
 import { readSettings, type ReadSettings } from "../config/settings.ts";
-import type { CliContext } from "./context.ts";
+import type { Backend, CliContext } from "./context.ts";
+import { CliError } from "./failure.ts";
+import { connectGateway } from "./running-gateway.ts";
 
 /** Writes a warning to standard error. */
 export function warn(context: CliContext, message: string): void {
@@ -28,14 +31,19 @@ export async function configOf(
   options: { readonly path?: string | undefined; readonly unresolved: "refuse" | "placeholder" },
 ): Promise<Config> {
   const { env, cwd } = context;
-  return loadConfig({ ...options, env, cwd, kinds: await context.servedKinds() });
+  const [{ loadConfig }, kinds] = await Promise.all([
+    import("../config/load.ts"),
+    context.servedKinds(),
+  ]);
+  return loadConfig({ ...options, env, cwd, kinds });
 }
 
 /** The services of this installation, for one command. */
 export interface OpenBackend {
   readonly transport: Transport;
-  readonly config: Config;
   readonly settings: Settings;
+  /** Whether a running gateway answers, with the configuration that is in force. */
+  readonly isRunning: boolean;
 }
 
 /** Opens the services, runs the work, and always closes them. */
@@ -44,14 +52,34 @@ export async function withBackend<Result>(
   work: (backend: OpenBackend) => Promise<Result>,
 ): Promise<Result> {
   const settings = settingsOf(context);
+  const running = await connectGateway(settings);
+  const backend = running ?? (await openHere(context, settings));
+  try {
+    const { transport } = backend;
+    return await work({ transport, settings, isRunning: running !== undefined });
+  } finally {
+    await backend.close();
+  }
+}
+
+/**
+ * Opens the services in this process, because no gateway runs here.
+ *
+ * @throws CliError if there is no database: only `uas serve` creates one
+ */
+async function openHere(context: CliContext, settings: Settings): Promise<Backend> {
+  requireDatabase(settings);
   const config = await configOf(context, { unresolved: "placeholder" });
   const { openBackend } = await context.app();
   const onLowBalance = (accountId: string): void =>
     warn(context, `account ${accountId} has fallen below its low-balance threshold`);
-  const backend = await openBackend({ settings, config, onLowBalance });
-  try {
-    return await work({ transport: backend.transport, config, settings });
-  } finally {
-    await backend.close();
-  }
+  return openBackend({ settings, config, onLowBalance });
+}
+
+/** Checks that a database is configured or exists. @throws CliError */
+export function requireDatabase({ databaseUrl, dataDir }: Settings): void {
+  if (databaseUrl !== undefined || existsSync(join(dataDir, "postgres"))) return;
+  throw new CliError(
+    `there is no database in ${dataDir}, and DATABASE_URL is not set: start the gateway with \`uas serve\`, or name the variables of its service with --env-file FILE`,
+  );
 }

@@ -41,8 +41,7 @@ import {
 const limitDefault = 100;
 
 /** Adds the commands. */
-export function addCallsCommands(program: Command, { context, print }: CliTools): void {
-  const calls = program.command("calls").description("search the call log");
+export function addCallsCommands(calls: Command, { context, print }: CliTools): void {
   calls
     .command("list")
     .description("list the calls of an account, newest first")

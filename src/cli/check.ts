@@ -12,10 +12,8 @@ import { moments, momentText, upcoming } from "./price-dates.ts";
 import { namesUnit, tierLimits, unitPrice } from "./price-units.ts";
 
 /** Adds the command. */
-export function addCheckCommand(program: Command, { context, print }: CliTools): void {
-  program
-    .command("check")
-    .description("check a configuration file and report all problems")
+export function addCheckCommand(command: Command, { context, print }: CliTools): void {
+  command
     .argument("[file]", "the file (default: UAS_CONFIG, else uas.yaml, else the built-in demo)")
     .action(async (file: string | undefined) => {
       print(await check(context, file));

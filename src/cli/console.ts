@@ -13,8 +13,7 @@ interface LinkOptions {
 }
 
 /** Adds the commands. */
-export function addConsoleCommands(program: Command, { context, print }: CliTools): void {
-  const group = program.command("console").description("sign in to the web console");
+export function addConsoleCommands(group: Command, { context, print }: CliTools): void {
   group
     .command("link")
     .description("print a link that signs the operator in, once, within an hour")

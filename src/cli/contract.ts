@@ -9,10 +9,8 @@ import type { CliContext, CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
 
 /** Adds the command. */
-export function addContractCommands(program: Command, { context, print }: CliTools): void {
-  program
-    .command("contract")
-    .description("compare versions of the contract")
+export function addContractCommands(contract: Command, { context, print }: CliTools): void {
+  contract
     .command("compare")
     .description("list the changes between two descriptors; exit 1 if any breaks clients")
     .argument("<older>", "the descriptor that clients were generated from")

@@ -1,16 +1,7 @@
-import { ConfigError } from "../config/problems.ts";
-import { failureMessage } from "../core/error-words.ts";
-
 /** An error of usage. The message says what to do next. */
 export class CliError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = "CliError";
   }
-}
-
-/** The lines to print for a failure: one, but one per problem for a configuration. */
-export function failureLines(error: unknown): readonly string[] {
-  if (error instanceof ConfigError) return error.problems;
-  return [`uas: ${failureMessage(error)}`];
 }

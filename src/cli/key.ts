@@ -5,8 +5,8 @@ import type { Command } from "commander";
 import { type Key, KeyStateSchema } from "../../gen/uas/key/v1/key_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
-import type { Config } from "../config/config.ts";
-import { type OpenBackend, warn, withBackend } from "./backend.ts";
+import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
+import { warn, withBackend } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
 import {
@@ -44,8 +44,7 @@ interface UpdateOptions {
 }
 
 /** Adds the commands. */
-export function addKeyCommands(program: Command, { context, print }: CliTools): void {
-  const key = program.command("key").description("manage API keys");
+export function addKeyCommands(key: Command, { context, print }: CliTools): void {
   addCreate(key, { context, print });
   addUpdate(key, { context, print });
   addLimit(key, { context, print });
@@ -76,7 +75,7 @@ const addCreate: AddCommand = (key, { context, print }) => {
       expiryArgument,
     );
   addLimitOptions(command).action(async (options: CreateOptions) => {
-    print(await withBackend(context, (backend) => createKey(context, backend, options)));
+    print(await withBackend(context, ({ transport }) => createKey(context, transport, options)));
   });
 };
 
@@ -103,7 +102,9 @@ const addUpdate: AddCommand = (key, { context, print }) => {
     )
     .action(async (keyId: string, options: UpdateOptions) => {
       print(
-        await withBackend(context, (backend) => updateKey(context, backend, { keyId, options })),
+        await withBackend(context, ({ transport }) =>
+          updateKey(context, transport, { keyId, options }),
+        ),
       );
     });
 };
@@ -145,11 +146,11 @@ const changes = {
 
 async function createKey(
   context: CliContext,
-  { transport, config }: OpenBackend,
+  transport: Transport,
   options: CreateOptions,
 ): Promise<Output> {
   const { account: accountId, name = "", models = [], limit, expires } = options;
-  warnOfUnknown(context, config, models);
+  await warnOfUnknown(context, transport, models);
   const { key, secret } = await createClient(KeyService, transport).createKey({
     accountId,
     name,
@@ -164,14 +165,14 @@ async function createKey(
 
 async function updateKey(
   context: CliContext,
-  { transport, config }: OpenBackend,
+  transport: Transport,
   { keyId, options }: { readonly keyId: string; readonly options: UpdateOptions },
 ): Promise<Output> {
   const { name = "", limit, expires } = options;
   const models = options.models || [];
   const paths = Object.keys(members).filter((option) => option in options);
   if (paths.length === 0) throw new CliError("nothing to change: see uas key update --help");
-  warnOfUnknown(context, config, models);
+  await warnOfUnknown(context, transport, models);
   const { key } = await createClient(KeyService, transport).updateKey({
     key: {
       keyId,
@@ -217,11 +218,27 @@ function expiryArgument(text: string): Timestamp {
   return whenArgument(text);
 }
 
-function warnOfUnknown(context: CliContext, config: Config, models: readonly string[]): void {
-  for (const model of models.filter((each) => !config.models.has(each))) {
-    const there = [...config.models.keys()].join(", ") || "none";
+async function warnOfUnknown(
+  context: CliContext,
+  transport: Transport,
+  models: readonly string[],
+): Promise<void> {
+  if (models.length === 0) return;
+  const configured = await modelKeys(transport);
+  for (const model of models.filter((each) => !configured.includes(each))) {
+    const there = configured.join(", ") || "none";
     warn(context, `model "${model}" is not configured (there is: ${there})`);
   }
+}
+
+/** The names of the models that are in force. */
+async function modelKeys(transport: Transport): Promise<readonly string[]> {
+  const client = createClient(OperatorService, transport);
+  const models = await everyPage(Infinity, async (page) => {
+    const response = await client.listConfiguredModels(page);
+    return { items: response.models, nextPageToken: response.nextPageToken };
+  });
+  return models.map(({ modelKey }) => modelKey);
 }
 
 async function changeKey(

@@ -29,8 +29,7 @@ import {
 const limitDefault = 100;
 
 /** Adds the commands. */
-export function addLedgerCommands(program: Command, { context, print }: CliTools): void {
-  const ledger = program.command("ledger").description("read and check the ledger");
+export function addLedgerCommands(ledger: Command, { context, print }: CliTools): void {
   ledger
     .command("audit")
     .description(

@@ -3,15 +3,13 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { decodeMasterKey } from "../config/master-key.ts";
-import { settingsOf } from "./backend.ts";
+import { requireDatabase, settingsOf } from "./backend.ts";
 import type { CliContext, CliTools, Output, RotatedSecrets } from "./context.ts";
 import { CliError } from "./failure.ts";
 
 /** Adds the command. */
-export function addMasterKeyCommands(program: Command, { context, print }: CliTools): void {
-  program
-    .command("master-key")
-    .description("change the key that stored secrets are encrypted with")
+export function addMasterKeyCommands(masterKey: Command, { context, print }: CliTools): void {
+  masterKey
     .command("rotate")
     .description(
       "encrypt the secrets of the database with UAS_MASTER_KEY; stop all gateways before",
@@ -35,6 +33,7 @@ interface Options {
 
 async function rotate(context: CliContext, { previous, lost }: Options): Promise<Output> {
   const settings = settingsOf(context);
+  requireDatabase(settings);
   if (settings.masterKey === undefined && !lost) {
     throw new CliError(
       "Set UAS_MASTER_KEY to the new key first (create one with `openssl rand -base64 32`)",

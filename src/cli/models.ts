@@ -12,8 +12,7 @@ import type { CliTools, Output } from "./context.ts";
 import { table } from "./output.ts";
 
 /** Adds the commands. */
-export function addModelsCommands(program: Command, { context, print }: CliTools): void {
-  const models = program.command("models").description("show the configured models");
+export function addModelsCommands(models: Command, { context, print }: CliTools): void {
   models
     .command("list")
     .description("list the configured models and their prices; needs no database")

@@ -23,9 +23,8 @@ import { namedUnits, perText, priceJson, priceText, unitAt } from "./price-json.
 import { enumWord, timeText } from "./values.ts";
 
 /** Adds the commands. */
-export function addPriceCommands(program: Command, tools: CliTools): void {
+export function addPriceCommands(price: Command, tools: CliTools): void {
   const { context, print } = tools;
-  const price = program.command("price").description("show and import prices");
   price
     .command("show")
     .description("show a model's past, current and future prices, and its vendor costs")

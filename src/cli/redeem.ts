@@ -30,10 +30,9 @@ interface Wanted {
 }
 
 /** Adds the commands. */
-export function addRedeemCommands(program: Command, { context, print }: CliTools): void {
+export function addRedeemCommands(redeem: Command, { context, print }: CliTools): void {
   const run = async (work: (transport: Transport) => Promise<Output>): Promise<void> =>
     print(await withBackend(context, ({ transport }) => work(transport)));
-  const redeem = program.command("redeem").description("create and revoke redeem codes");
   redeem
     .command("create")
     .description("create codes that customers redeem once; they cannot be shown again")

@@ -16,8 +16,7 @@ import { deliveryJson } from "./webhook-output.ts";
 const limitDefault = 100;
 
 /** Adds the commands. */
-export function addTaskCommands(program: Command, { context, print }: CliTools): void {
-  const task = program.command("task").description("show asynchronous tasks");
+export function addTaskCommands(task: Command, { context, print }: CliTools): void {
   task
     .command("show")
     .description("show a task and its webhooks, by its id or the request id of its submit")

@@ -38,10 +38,8 @@ const groups: Readonly<Record<string, UsageGroup>> = {
 };
 
 /** Adds the command. */
-export function addUsageCommand(program: Command, { context, print }: CliTools): void {
-  program
-    .command("usage")
-    .description("show usage and charges of an account, or of all accounts, over time")
+export function addUsageCommand(usage: Command, { context, print }: CliTools): void {
+  usage
     .option("--account <account>", "account id")
     .option("--all", "all accounts, with vendor costs, losses and margin", false)
     .addOption(

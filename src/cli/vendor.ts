@@ -12,10 +12,7 @@ import { cell, table } from "./output.ts";
 import { enumWord, orNull, timeText } from "./values.ts";
 
 /** Adds the commands. */
-export function addVendorCommands(program: Command, { context, print }: CliTools): void {
-  const vendor = program
-    .command("vendor")
-    .description("show vendors, their health and known presets");
+export function addVendorCommands(vendor: Command, { context, print }: CliTools): void {
   vendor
     .command("list")
     .description("list routes and credentials with their circuit breakers and health")

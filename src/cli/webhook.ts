@@ -45,8 +45,7 @@ const statuses = {
 const listedDefault = 100;
 
 /** Adds the commands. */
-export function addWebhookCommands(program: Command, { context, print }: CliTools): void {
-  const group = program.command("webhook").description("manage webhooks and their deliveries");
+export function addWebhookCommands(group: Command, { context, print }: CliTools): void {
   const run: Group["run"] = async (work) => {
     print(
       await withBackend(context, ({ transport }) => work(createClient(WebhookService, transport))),

@@ -6,10 +6,8 @@ import type { CallRow } from "../billing/calls/call-row.ts";
 import { createPricing, type PriceBook } from "../billing/prices/pricing.ts";
 import { callCost } from "../billing/prices/cost.ts";
 import type { Config, Settings } from "../config/config.ts";
-import type { LiveConfig } from "../config/live-config.ts";
 import { priceAt } from "../config/price.ts";
 import type { Clock } from "../core/clock.ts";
-import { refill } from "../core/derived.ts";
 import { countVendorLoss, type Metrics } from "../observe/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../core/money.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
@@ -164,7 +162,7 @@ function watchPolls(metrics: Metrics, waitSlots: WaitSlots): void {
 export interface TaskProcessingOptions {
   readonly clock: Clock;
   readonly database: Database;
-  readonly config: LiveConfig;
+  readonly config: Pick<Config, "models" | "vendors">;
   readonly settings: Pick<Settings, "publicUrl" | "workers">;
   /** Tasks that were submitted to a vendor's native API. */
   readonly native: Pick<WorkerOptions, "natives" | "notify">;
@@ -219,23 +217,17 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
       for (const [state, count] of counts) metrics.tasks.set({ state }, count);
     },
   });
-  const vendors = new Map(workerVendors(options));
-  const texts = new Map(textVendors(options));
-  config.onExchange(() => {
-    refill(vendors, workerVendors(options));
-    refill(texts, textVendors(options));
-  });
   const worker = createTaskWorker({
     pool,
     results,
     warn,
     onLowBalance,
     onLoss,
-    config,
-    vendors,
+    models: config.models,
+    vendors: workerVendors(options),
     routing: options.upstream.jobs,
     ...pickNative(options.native),
-    text: { ...textRunner(options), vendors: texts },
+    text: { ...textRunner(options), vendors: textVendors(options) },
     findPrice: (version) => prices.find(version),
     vendorCost: vendorCostOf(config),
     timings: options.taskTimings ?? {},
@@ -321,9 +313,11 @@ function textVendors({
   );
 }
 
-function vendorCostOf(config: Pick<Config, "models">): NonNullable<WorkerOptions["vendorCost"]> {
+function vendorCostOf({
+  models,
+}: Pick<Config, "models">): NonNullable<WorkerOptions["vendorCost"]> {
   return ({ model, vendor, vendor_model: name, create_time: time }, usage) => {
-    const routes = config.models.get(model)?.routes ?? [];
+    const routes = models.get(model)?.routes ?? [];
     const costs = routes.find((each) => each.vendor === vendor && each.model === name)?.costs;
     return costs && callCost(priceAt(costs, time.getTime()), usage);
   };

@@ -4,23 +4,21 @@ import { buildProgram } from "../../src/cli/program.ts";
 import { code, table } from "./table.ts";
 
 /** The page of all commands, in the order of the help. */
-export function commandsPage(): string {
+export async function commandsPage(): Promise<string> {
   const unused = (): Promise<never> => Promise.reject(new Error("the reference runs no command"));
-  const program = buildProgram({
-    context: {
-      env: {},
-      cwd: "/",
-      version: "",
-      out: () => {},
-      err: () => {},
-      servedKinds: unused,
-      app: unused,
-    },
-    print: () => {},
-  });
+  const context = {
+    env: {},
+    cwd: "/",
+    version: "",
+    out: () => {},
+    err: () => {},
+    servedKinds: unused,
+    app: unused,
+  };
+  const program = await buildProgram({ context, print: () => {} }, () => true);
   return `# Commands
 
-Here you find every command with its options; \`uas COMMAND --help\` prints the same. \`--json\` works with each of them.
+Here you find every command with its options; \`uas COMMAND --help\` prints the same. \`--json\` and \`--env-file FILE\` work with each of them.
 [command-line.md](../command-line.md) explains the output. Generated from \`src/cli/\`.
 
 ${program.commands.map((command) => section(command, command.name())).join("\n\n")}`;

@@ -22,7 +22,7 @@ const buf = join(root, "node_modules/.bin/buf");
 const built = execFileSync(buf, ["build", "-o", "-"], { cwd: root, maxBuffer: 2 ** 26 });
 const contract = contractPages(fromBinary(FileDescriptorSetSchema, built));
 const pages = new Map([
-  ["commands.md", commandsPage()],
+  ["commands.md", await commandsPage()],
   ["environment.md", variablesPage()],
   ["limits.md", limitsPage()],
   ["metrics.md", metricsPage()],

@@ -2,6 +2,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
+import { OperatorService } from "../../../gen/uas/operator/v1/operator_service_pb.ts";
 import { accountId, createTime, keyId, time, usd } from "./sample.ts";
 import { run, runJson } from "./support.ts";
 
@@ -12,6 +13,9 @@ describe("key", () => {
   const changed: [paths: unknown, limitNanos: unknown][] = [];
   const key = { keyId, accountId, name: "n", masked: "uas_abcd…wxyz", models: ["demo-chat"] };
   const routes = (router: ConnectRouter) => {
+    router.service(OperatorService, {
+      listConfiguredModels: () => ({ models: [{ modelKey: "demo-chat" }, { modelKey: "other" }] }),
+    });
     router.service(KeyService, {
       createKey: ({ accountId: account, name, models, spendLimit, expireTime, budgets }) => {
         made.push({ account, name, models });
@@ -51,9 +55,7 @@ describe("key", () => {
       ...noRates,
       budgets: [],
     });
-    expect(ran.err).toBe(
-      'warning: model "nope" is not configured (there is: demo-chat, demo/instant)\n',
-    );
+    expect(ran.err).toBe('warning: model "nope" is not configured (there is: demo-chat, other)\n');
     expect(made).toEqual([{ account: accountId, name: "", models: ["demo-chat", "nope"] }]);
   });
 

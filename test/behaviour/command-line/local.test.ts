@@ -76,6 +76,32 @@ describe("models list: the configuration alone, without the vendors' secrets", (
   });
 });
 
+describe("a folder without a database", () => {
+  const env = { DATABASE_URL: "" };
+
+  it.each([
+    ["account", "create", "--name", "Acme", "--balance", "10"],
+    ["console", "link"],
+    ["master-key", "rotate", "--lost"],
+  ])("only serve creates one: %s %s is refused in one sentence", async (...line) => {
+    const ran = await run(line, { env });
+    expect(ran).toMatchObject({ code: 1, out: "", opened: [], created: [] });
+    expect(ran.err).toMatch(
+      /^uas: there is no database in \S+, and DATABASE_URL is not set: start the gateway with `uas serve`, [^\n]* --env-file FILE\n$/,
+    );
+  });
+
+  it("the variables of a service are read from its file, and win", async () => {
+    const files = { env: "DATABASE_URL='postgresql://db.example/it'\n# a comment\n" };
+    const line = ["account", "list", "--env-file", "env"];
+    const { opened } = await run(line, { files, env });
+    expect(opened[0]?.settings.databaseUrl).toBe("postgresql://db.example/it");
+    const refused = await run(["account", "list", "--env-file", "none"], { files, env });
+    expect(refused.code).toBe(1);
+    expect(refused.err).toMatch(/^uas: \S+none does not exist: [^\n]*\n$/);
+  });
+});
+
 describe("serve", () => {
   it("hands settings and configuration on, and warns", async () => {
     const env = { LOCAL_KEY: "k", UAS_LISTEN: "127.0.0.1:0", UAS_LISTN: "x" };

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
@@ -20,11 +20,14 @@ export interface Ran {
   readonly opened: readonly OpenBackendOptions[];
   readonly closed: number;
   readonly served: readonly OpenOptions[];
+  /** Names of files and folders that the command created in the working directory. */
+  readonly created: readonly string[];
 }
 
 interface World {
   /** Answers of the fake services. */
   readonly routes?: (router: ConnectRouter) => void;
+  /** Besides the address of a database. */
   readonly env?: Readonly<Record<string, string>>;
   /** Files of the working directory, by name. */
   readonly files?: Readonly<Record<string, string>>;
@@ -52,7 +55,7 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
     rotateMasterKey: () => Promise.reject(new Error("not needed")),
   };
   const context: CliContext = {
-    env,
+    env: { DATABASE_URL: "postgresql://127.0.0.1/fake", ...env },
     cwd,
     version: "1.2.3",
     out: (text) => void (seen.out += text),
@@ -63,7 +66,8 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
   try {
     for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content);
     const code = await runCli(["node", "uas", ...line], context);
-    return { ...seen, code, opened, served };
+    const created = readdirSync(cwd).filter((name) => !(name in files));
+    return { ...seen, code, opened, served, created };
   } finally {
     rmSync(cwd, { recursive: true, force: true });
   }

@@ -130,7 +130,7 @@ export async function openTasks() {
     clock: systemClock,
     config,
     admission: new Admission({
-      catalogue: createCatalogue(config),
+      catalogue: createCatalogue(config.models),
       calls: new RunningCalls(),
     }),
     vendors: new Map(named) as unknown as ReadonlyMap<string, Vendor>,

@@ -47,7 +47,7 @@ export const results: WorkerOptions["results"] = {
 };
 
 /** Options of a test's worker; the rest has defaults below. */
-export type TestWorkerOptions = Partial<WorkerOptions> & Pick<WorkerOptions, "vendors" | "config">;
+export type TestWorkerOptions = Partial<WorkerOptions> & Pick<WorkerOptions, "vendors" | "models">;
 
 /** The options of a worker with short times. */
 export function workerOptions(pool: Pool, options: TestWorkerOptions): WorkerOptions {
@@ -98,9 +98,9 @@ export const completed: TaskUpdate = {
 /** One model and its vendors. */
 export function one(
   vendors: Readonly<Record<string, WorkerVendor>>,
-): Pick<WorkerOptions, "vendors" | "config"> {
+): Pick<WorkerOptions, "vendors" | "models"> {
   return {
     vendors: new Map(Object.entries(vendors)),
-    config: { models: new Map([["m", model("m", Object.keys(vendors))]]) },
+    models: new Map([["m", model("m", Object.keys(vendors))]]),
   };
 }

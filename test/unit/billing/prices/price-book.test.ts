@@ -52,7 +52,7 @@ beforeAll(async () => {
     clock: systemClock,
     pool: billing.pool,
     accountExists: async () => true,
-    config: { models },
+    models,
   });
 });
 afterAll(() => billing.close());

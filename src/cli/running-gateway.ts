@@ -1,0 +1,59 @@
+/** The gateway that runs on this machine: its socket in the data folder answers as the operator. */
+import { existsSync } from "node:fs";
+import { get } from "node:http";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import type { Settings } from "../config/config.ts";
+import { databaseHash, operatorSocket } from "../core/data-sockets.ts";
+import type { Backend } from "./context.ts";
+import { CliError } from "./failure.ts";
+
+/** Maximum time a gateway may take to answer. */
+const answerMs = 5_000;
+
+/**
+ * Connects to the gateway that runs on the data folder. Undefined if there is none, or if it works
+ * on another database than `DATABASE_URL`.
+ *
+ * @throws CliError if this user may not use the gateway, or if it does not answer
+ */
+export async function connectGateway(settings: Settings): Promise<Backend | undefined> {
+  const { dataDir, databaseUrl } = settings;
+  if (!existsSync(dataDir)) return undefined;
+  const socketPath = operatorSocket(dataDir);
+  const hash = socketPath && (await readDatabase(socketPath));
+  if (hash === undefined) return undefined;
+  if (databaseUrl !== undefined && hash !== databaseHash(databaseUrl)) return undefined;
+  const transport = createConnectTransport({
+    baseUrl: "http://gateway",
+    httpVersion: "1.1",
+    nodeOptions: { socketPath },
+  });
+  return { transport, close: () => Promise.resolve() };
+}
+
+/** Reads which database the gateway uses. Undefined if no gateway listens. */
+async function readDatabase(socketPath: string): Promise<string | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
+  const request = get({ socketPath, path: "/database", agent: false }, (response) => {
+    let text = "";
+    response.setEncoding("utf8");
+    response.on("data", (piece: string) => (text += piece));
+    response.on("end", () => resolve(text));
+    response.on("error", reject);
+  });
+  request.setTimeout(answerMs, () => request.destroy(new Error("no answer")));
+  request.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT" || error.code === "ECONNREFUSED") resolve(undefined);
+    else reject(refusal(socketPath, error));
+  });
+  return promise;
+}
+
+function refusal(socketPath: string, cause: NodeJS.ErrnoException): CliError {
+  if (cause.code === "EACCES") {
+    const text = `only the gateway's user may use ${socketPath}: run the command as that user`;
+    return new CliError(text, { cause });
+  }
+  const text = `the gateway that listens on ${socketPath} does not answer (${cause.message}): look at its log, and restart it if it hangs`;
+  return new CliError(text, { cause });
+}
