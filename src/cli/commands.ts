@@ -26,6 +26,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import("./check.ts")).addCheckCommand,
   },
   {
+    name: "schema",
+    description: "print the JSON Schema of uas.yaml, with which editors complete and check keys",
+    load: async () => (await import("./schema.ts")).addSchemaCommand,
+  },
+  {
     name: "account",
     description: "manage accounts",
     load: async () => (await import("./account.ts")).addAccountCommands,

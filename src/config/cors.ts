@@ -10,14 +10,22 @@ export type CorsConfig = z.output<ReturnType<typeof corsSchema>>;
 
 /** The schema of the section. */
 export function corsSchema(references: ReferenceSource) {
-  return section({
-    /**
-     * Exact origins such as `https://app.example`, or `"*"` for every origin. Default none: pages
-     * cannot call.
-     */
-    origins: list(text(references, 300, { parse: parseOrigin }), "origins").default([]),
-  });
+  return section(
+    {
+      /**
+       * Exact origins such as `https://app.example`, or `"*"` for every origin. Default none: pages
+       * cannot call.
+       */
+      origins: list(text(references, 300, { parse: parseOrigin }), "origins").default([]),
+    },
+    { about: corsKeys },
+  );
 }
+
+const corsKeys = {
+  origins:
+    'Exact [origins of web pages](configuration.md#pages-of-other-origins), or `["*"]` for all. Default: none.',
+};
 
 function parseOrigin(written: string): Parsed<string> {
   if (written === "*") return { value: "*" };

@@ -90,24 +90,43 @@ function mapAt(tree: unknown): ReadonlyMap<string, unknown> {
   return tree instanceof Map ? (tree as ReadonlyMap<string, unknown>) : new Map();
 }
 
-function fileSchema(
+/** The schema of the whole file. @param vendorNames the names of `vendors:`, in error or not */
+export function fileSchema(
   references: ReferenceSource,
   { kinds, vendorNames }: { readonly kinds: ServedKinds; readonly vendorNames: readonly string[] },
 ) {
-  return section({
-    version: scalar("1", parseVersion, "add version: 1"),
-    vendors: vendorsSchema(references, kinds),
-    models: modelsSchema(references, vendorNames),
-    cors: corsSchema(references).default({ origins: [] }),
-    retention: retentionSchema.default({ calls: undefined }),
-    webhooks: webhooksSchema(references).default({ allowHosts: [], caFile: undefined }),
-    storage: storageSchema(references).default({ kind: "local" }),
-    console: consoleSchema.default({ signUp: true, copyAgain: true }),
-    sms: smsSchema(references).optional(),
-    smtp: smtpSchema(references).optional(),
-    limits: limitDefaultsSchema.default({ key: undefined, account: undefined, model: undefined }),
-  });
+  return section(
+    {
+      version: scalar("1", parseVersion, "add version: 1").meta({ type: "integer", const: 1 }),
+      vendors: vendorsSchema(references, kinds),
+      models: modelsSchema(references, vendorNames),
+      cors: corsSchema(references).default({ origins: [] }),
+      retention: retentionSchema.default({ calls: undefined }),
+      webhooks: webhooksSchema(references).default({ allowHosts: [], caFile: undefined }),
+      storage: storageSchema(references).default({ kind: "local" }),
+      console: consoleSchema.default({ signUp: true, copyAgain: true }),
+      sms: smsSchema(references).optional(),
+      smtp: smtpSchema(references).optional(),
+      limits: limitDefaultsSchema.default({ key: undefined, account: undefined, model: undefined }),
+    },
+    { about: fileKeys },
+  );
 }
+
+const fileKeys = {
+  version: "The version of the format: always 1.",
+  vendors: "The upstream APIs, by names of your choice.",
+  models:
+    "What customers can call, by the names that they use: at most 200 letters, digits and `. _ - : @ +`, with single slashes between them.",
+  cors: "Web pages that may call the gateway.",
+  retention: "How long records are kept.",
+  webhooks: "Two settings for tests; do not use them in production.",
+  storage: "Where result files of tasks are kept. Default: the data folder.",
+  console: "Who can sign in to the [console](console.md).",
+  sms: "The provider of one-time codes. Without it, users cannot sign in with a mobile number.",
+  smtp: "The mail server that sends alerts. Without it they are sent as webhooks only.",
+  limits: "Default [rate limits](keys-and-accounts.md#rate-limits) of keys, accounts and models.",
+};
 
 function parseVersion(written: string): Parsed<1> {
   if (written === "1") return { value: 1 };

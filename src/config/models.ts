@@ -9,7 +9,7 @@ import { holdOutputTokensDefault } from "../core/limits.ts";
 import { priceChangesSchema, type PricesSchema, pricesSchema } from "./price.ts";
 import { serviceTiersSchema, withServiceTiers } from "./tier-prices.ts";
 import type { ReferenceSource } from "./references.ts";
-import { checkShares, retrySchema, shareKeys } from "./routing.ts";
+import { checkShares, retrySchema, shareAbout, shareKeys } from "./routing.ts";
 import { duration, flag, positive, quote, text, word } from "./scalars.ts";
 import { absent, always, choose, list, mapsOf, named, section, textAt } from "./schema.ts";
 import { nearest } from "../core/suggest.ts";
@@ -30,16 +30,21 @@ export function modelsSchema(references: ReferenceSource, vendors: readonly stri
   const model = choose(
     (input) => typeWords.find((type) => type === textAt(input, "type")),
     (type) => modelSchema(references, { vendors, type }),
+    [undefined, ...typeWords].map((type) => [{ type: type ?? false }, type]),
   );
   const fix = "add the models that customers can call";
-  return named(model, { what: "models by name", fix, checkName });
+  return named(model, { what: "models by name", fix, checkName }).meta({
+    propertyNames: { pattern: modelName.source, maxLength: 200 },
+  });
 }
 
 const typeWords = [...modelTypes.keys()];
 
+const modelName = /^[A-Za-z0-9][A-Za-z0-9_.:@+-]*(\/[A-Za-z0-9_.:@+-]+)*$/;
+
 /** A model name is part of paths (/v1/models/{modelId}) and of comma separated lists. */
 function checkName(name: string): string | undefined {
-  const isPlain = name.length <= 200 && /^[A-Za-z0-9][\w.:@+-]*(\/[\w.:@+-]+)*$/.test(name);
+  const isPlain = name.length <= 200 && modelName.test(name);
   const hasDots = name.split("/").some((segment) => segment === "." || segment === "..");
   if (isPlain && !hasDots) return undefined;
   const allowed = "letters, digits and . _ - : @ + with single slashes between, at most 200";
@@ -62,39 +67,71 @@ function modelSchema(
   const tokens = positive(
     "add the maximum output tokens of one reply: the hold of a call depends on it",
   );
-  return section({
-    type: word(typeWords, `name one of ${typeWords.join(", ")}`),
-    name: text(references, 200).optional(),
-    routes: routesSchema(references, { vendors, prices, tiers }),
-    retry: retrySchema.optional(),
-    fallback_models: list(text(references, 200), "model names")
-      .superRefine(checkFallbacks, { when: always })
-      .optional(),
-    max_output_tokens: type === "TEXT" ? tokens : tokens.optional(),
-    hold_output_tokens: positive().optional(),
-    reasoning:
-      type === undefined || type === "TEXT"
-        ? flag().optional()
-        : absent("only TEXT models reason; remove it"),
-    file_stores:
-      type === undefined || type === "TEXT"
-        ? list(text(references, 200), "ids of stores")
-            .min(1, { error: "name at least one store, or leave the key out" })
-            .optional()
-        : absent("only TEXT models search files; remove it"),
-    max_tool_calls:
-      type === undefined || type === "TEXT"
+  return section(
+    {
+      type: word(typeWords, `name one of ${typeWords.join(", ")}`),
+      name: text(references, 200).optional(),
+      routes: routesSchema(references, { vendors, prices, tiers }),
+      retry: retrySchema.optional(),
+      fallback_models: list(text(references, 200), "model names")
+        .superRefine(checkFallbacks, { when: always })
+        .optional(),
+      max_output_tokens: type === "TEXT" ? tokens : tokens.optional(),
+      hold_output_tokens: positive().optional(),
+      reasoning:
+        type === undefined || type === "TEXT"
+          ? flag().optional()
+          : absent("only TEXT models reason; remove it"),
+      file_stores:
+        type === undefined || type === "TEXT"
+          ? list(text(references, 200), "ids of stores")
+              .min(1, { error: "name at least one store, or leave the key out" })
+              .optional()
+          : absent("only TEXT models search files; remove it"),
+      max_tool_calls:
+        type === undefined || type === "TEXT"
+          ? positive().optional()
+          : absent("only TEXT models have tools; remove it"),
+      deadline: duration().optional(),
+      min_seconds: hasLength(type)
         ? positive().optional()
-        : absent("only TEXT models have tools; remove it"),
-    deadline: duration().optional(),
-    min_seconds: hasLength(type)
-      ? positive().optional()
-      : absent(`only VIDEO and AUDIO models have a length; remove it`),
-    cancel_billing: word([...cancelBillings.keys()]).optional(),
-    price: prices,
-    tiers,
-  });
+        : absent(`only VIDEO and AUDIO models have a length; remove it`),
+      cancel_billing: word([...cancelBillings.keys()]).optional(),
+      price: prices,
+      tiers,
+    },
+    { about: modelKeys },
+  );
 }
+
+const modelKeys = {
+  type: "What the model generates.",
+  name: "Display name. Default: the name of the model.",
+  routes:
+    "Vendors, and their names of the model. Without weights and priorities, each is a [backup](routing.md) of those before it.",
+  retry: "How often a failed call is tried again.",
+  fallback_models:
+    "Other models of the same type that [take a call](routing.md#fallback-models) when all routes fail, in order. Default: none.",
+  max_output_tokens:
+    "Maximum output tokens of one reply. A request without an output limit that is not streamed holds money for this many. Required for `TEXT`.",
+  hold_output_tokens:
+    "Output tokens that a stream without an output limit holds money for at first; the [hold grows](reliability.md#streams-without-a-limit) with the stream. Default: 2048; with `reasoning: true` `max_output_tokens`.",
+  reasoning:
+    "`TEXT`: whether the model reasons before it answers. Its replies are read to their end after a [disconnect](money.md#when-a-client-disconnects). Default: `false`.",
+  file_stores:
+    "`TEXT`: ids of OpenAI's vector stores that every caller of the model may search with `file_search`; all others are refused. Default: none.",
+  max_tool_calls:
+    "`TEXT`: maximum calls of each tool that the vendor runs, if the request sets no limit. They are held; more are never charged. Default: 10.",
+  deadline:
+    "Maximum duration of a [task](tasks.md), from the first request to its vendor. Then it fails with `task_timeout`, free of charge. [Native jobs](native.md#jobs) have none. Default: `30m`.",
+  min_seconds:
+    "`VIDEO`, `AUDIO`: minimum length of a result. It is held, and [charged if the length is not known](native.md#length-of-a-video). Default: not known.",
+  cancel_billing:
+    "Charge for cancelled tasks: `none`, or [the usage that the vendor reports](tasks.md#cancelled-tasks). Default: `upstream` for `TEXT`, else `none`.",
+  price:
+    "Prices in US dollars. A list has [prices with their dates](configuration.md#prices-that-change).",
+  tiers: "`TEXT`: prices of [service tiers](configuration.md#service-tiers). Default: none.",
+};
 
 function hasLength(type: string | undefined): boolean {
   return type === undefined || type === "VIDEO" || type === "AUDIO";
@@ -112,24 +149,39 @@ function routesSchema(
     readonly tiers: TiersSchema;
   },
 ) {
-  const route = section({
-    vendor: text(references, 64, {
-      fix: "name one of vendors:",
-      parse: (name) => parseVendor(name, vendors),
-    }),
-    model: text(references, 300, { fix: "add the vendor's own name of the model" }),
-    limit_parameter: word(["max_tokens", "max_completion_tokens"]).optional(),
-    ...shareKeys(),
-    max_context: positive().optional(),
-    cost: prices.optional(),
-    tiers,
-  });
+  const route = section(
+    {
+      vendor: text(references, 64, {
+        fix: "name one of vendors:",
+        parse: (name) => parseVendor(name, vendors),
+      }),
+      model: text(references, 300, { fix: "add the vendor's own name of the model" }),
+      limit_parameter: word(["max_tokens", "max_completion_tokens"]).optional(),
+      ...shareKeys(),
+      max_context: positive().optional(),
+      cost: prices.optional(),
+      tiers,
+    },
+    { about: routeKeys },
+  );
   const fix = "add routes: [{ vendor: …, model: … }], the vendor and its own name of the model";
   return list(route, "routes { vendor, model }", fix)
     .min(1, { error: "name at least one route" })
     .superRefine(checkRoutes, { when: always })
     .superRefine(checkShares, { when: always });
 }
+
+const routeKeys = {
+  ...shareAbout,
+  vendor: "A name of `vendors`.",
+  model: "The vendor's name of the model.",
+  limit_parameter:
+    "The member that limits a reply at this route, whichever the client used. Default: that of its kind or preset.",
+  max_context:
+    "The longest request that the route takes, including its reply, in tokens. Requests with documents, video or audio [hold this many](tokens.md#images-documents-audio). Default: any; such requests hold 1048576.",
+  cost: "What the vendor charges you: [vendor costs](configuration.md#vendor-costs). Default: not known.",
+  tiers: "What the vendor charges you per service tier.",
+};
 
 function parseVendor(value: string, vendors: readonly string[]): Parsed<string> {
   if (vendors.includes(value)) return { value };

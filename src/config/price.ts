@@ -8,7 +8,7 @@ import type { ServiceTier } from "../core/service-tiers.ts";
 import { modelTypes } from "./kinds.ts";
 import { type PriceUnit, priceUnits, tokenUnits, unitsOfType } from "./price-units.ts";
 import { imageWord, moment, positive, usd } from "./scalars.ts";
-import { type MapCheck, absent, always, choose, list, mapsOf, section } from "./schema.ts";
+import { type MapCheck, absent, always, list, mapsOf, oneOrList, section } from "./schema.ts";
 
 /**
  * The price at a moment: the last that has begun. A moment before all of them has the first: only a
@@ -182,8 +182,9 @@ export function priceChangesSchema(type: string | undefined): PricesSchema {
 }
 
 function schemaOf(type: string | undefined, rule: PriceRule) {
-  return choose(Array.isArray, (isList) =>
-    isList ? listSchema(type, rule) : oneSchema(type, rule),
+  return oneOrList(
+    () => oneSchema(type, rule),
+    () => listSchema(type, rule),
   );
 }
 
@@ -208,20 +209,26 @@ function dearerOf(price: bigint | undefined, changed: bigint | undefined): bigin
 }
 
 function oneSchema(type: string | undefined, rule: PriceRule) {
-  const options = { fix: `add ${rule.example}`, check: checkUnits(rule) };
-  return section(priceShape(type, rule), options).transform((written): DatedPrice[] => [
-    { fromMs: -Infinity, price: priceOf(written) },
-  ]);
+  const options = { fix: `add ${rule.example}`, check: checkUnits(rule), about: priceKeys };
+  return section(priceShape(type, rule), options)
+    .transform((written): DatedPrice[] => [{ fromMs: -Infinity, price: priceOf(written) }])
+    .meta(requiredUnits(rule));
 }
 
 function listSchema(type: string | undefined, rule: PriceRule) {
   const shape = { from: moment().optional(), ...priceShape(type, rule) };
-  return list(section(shape, { check: checkUnits(rule) }), "prices")
+  const options = { check: checkUnits(rule), about: priceKeys };
+  return list(section(shape, options).meta(requiredUnits(rule)), "prices")
     .min(1, { error: "name at least one price" })
     .superRefine(checkOrder, { when: always })
     .transform((prices): DatedPrice[] =>
       prices.map((written) => ({ fromMs: written.from ?? -Infinity, price: priceOf(written) })),
     );
+}
+
+/** In JSON Schema: one of these units is required. */
+function requiredUnits({ anyOf }: PriceRule) {
+  return anyOf.length === 0 ? {} : { anyOf: anyOf.map((unit) => ({ required: [unit] })) };
 }
 
 function ruleOf(type: string | undefined): PriceRule {
@@ -253,14 +260,26 @@ function priceShape(type: string | undefined, { needed, example }: PriceRule): z
   };
 }
 
-const imageRow = section({
-  size: imageWord().optional(),
-  quality: imageWord().optional(),
-  price: usd("add the price in USD per image"),
-});
+const imageKeys = {
+  size: "Size as the vendor writes it. Default: any.",
+  quality: "Quality as the vendor writes it. Default: any.",
+  price: "US dollars per image.",
+};
+
+const imageRow = section(
+  {
+    size: imageWord().optional(),
+    quality: imageWord().optional(),
+    price: usd("add the price in USD per image"),
+  },
+  { about: imageKeys },
+);
 
 /** One price, or a table of them. */
-const imageSchema = choose(Array.isArray, (isTable) => (isTable ? imageTable : usd()));
+const imageSchema = oneOrList(
+  () => usd(),
+  () => imageTable,
+);
 
 const imageTable = list(imageRow, "prices { size, quality, price }")
   .min(1, { error: "name at least one price" })
@@ -297,7 +316,26 @@ const toolShape: z.ZodRawShape = Object.fromEntries(
     .map(({ name }) => [name.slice(toolPrefix.length), usd().optional()] as const),
 );
 
+const unitKeys = Object.fromEntries(
+  priceUnits.map(({ name, per, counts, whole }): [string, string] => [
+    name,
+    `US dollars per ${per}: ${counts}.${whole === undefined ? "" : ` Default: the price of \`${whole}\`.`}`,
+  ]),
+);
+
+const priceKeys = {
+  ...unitKeys,
+  from: "When the price begins; only the first price of a list may leave it out.",
+  image: "US dollars per image: one price, or a [table](uas-yaml.md#images-by-size-and-quality).",
+  tools: "`TEXT`: prices of tools that the vendor runs.",
+  tiers:
+    "Prices of whole calls with many input tokens, cached and cache-written ones included. A unit that is left out has the price of the model.",
+};
+
 const toolsSchema = section(toolShape, {
+  about: Object.fromEntries(
+    priceUnits.filter(isTool).map(({ name }) => [name.slice(toolPrefix.length), unitKeys[name]]),
+  ),
   check: (given) =>
     Object.keys(given).length > 0
       ? undefined
@@ -342,6 +380,7 @@ const tierShape: z.ZodRawShape = {
 };
 
 const tierSchema = section(tierShape, {
+  about: { ...unitKeys, above: "Applies to calls with more input tokens than this." },
   check: (given) =>
     tokenNames.some((name) => name in given)
       ? undefined

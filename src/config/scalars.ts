@@ -47,7 +47,9 @@ export function word<const Word extends string>(words: readonly Word[], fix = ""
 
 /** `true` or `false`. */
 export function flag() {
-  return word(["true", "false"]).transform((written) => written === "true");
+  return word(["true", "false"])
+    .transform((written) => written === "true")
+    .meta({ type: "boolean", enum: [true, false] });
 }
 
 /** One line of 1 to `charsMax` characters; `${env:NAME}` is replaced. */
@@ -56,8 +58,17 @@ export function text(
   charsMax: number,
   { fix = "", parse = asIs }: { fix?: string; parse?: (text: string) => Parsed<string> } = {},
 ) {
-  return scalar("a text", (written) => readLine(written, { references, charsMax, parse }), fix);
+  const parseText = (written: string): Parsed<string> =>
+    readLine(written, { references, charsMax, parse });
+  return scalar("a text", parseText, fix).meta(textForm);
 }
+
+/** In JSON Schema: one line, in which `${` begins a reference. YAML reads some texts as numbers. */
+const textForm = {
+  title: "text",
+  type: ["string", "number", "boolean"],
+  pattern: "^([^$\\u0000-\\u001f\\u007f]|\\$(?!\\{)|\\$\\{env:[A-Za-z_][A-Za-z0-9_]*\\})+$",
+} as const;
 
 /** A vendor's word for the size or quality of images. */
 export function imageWord() {
@@ -65,7 +76,11 @@ export function imageWord() {
     /^[\w.:*×-]{1,32}$/.test(written) && written !== "auto"
       ? { value: written }
       : { problem: "must be a vendor's word, such as 1024x1024, 2k or high" };
-  return scalar("a word", parse);
+  return scalar("a word", parse).meta({
+    title: "word of the vendor",
+    type: ["string", "number"],
+    pattern: "^(?!auto$)[A-Za-z0-9_.:*×-]{1,32}$",
+  });
 }
 
 function asIs(value: string): Parsed<string> {
@@ -93,7 +108,7 @@ function readLine(
  */
 export function secret(references: ReferenceSource, fix = "") {
   const parse = (written: string): Parsed<string> => resolveSecret(written, references);
-  return scalar('a reference such as "${env:NAME}"', parse, fix);
+  return scalar('a reference such as "${env:NAME}"', parse, fix).meta(secretForm);
 }
 
 /** A credential, as the file refers to it. */
@@ -111,8 +126,13 @@ export function namedSecret(references: ReferenceSource, fix = "") {
     const name = written.replace(/^\$\{(env|file):/, "").slice(0, -1);
     return { value: { value: resolved.value, name: name.split("/").at(-1) || name } };
   };
-  return scalar('a reference such as "${env:NAME}"', parse, fix);
+  return scalar('a reference such as "${env:NAME}"', parse, fix).meta(secretForm);
 }
+
+const secretForm = {
+  title: "reference",
+  pattern: "^\\$\\{(env:[A-Za-z_][A-Za-z0-9_]*|file:[^}]+)\\}$",
+} as const;
 
 /** The remedy for a file that lacks a credential. */
 export function secretFix(name: string): string {
@@ -135,7 +155,7 @@ export function whole(least: number, most: number, fix = "") {
       return { problem: `must be ${what}, without quotes, sign or point` };
     },
     fix,
-  );
+  ).meta({ title: "whole number", type: "integer", minimum: least, maximum: most });
 }
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
@@ -150,7 +170,7 @@ export function duration() {
     const match = /^(\d{1,8})(ms|s|m|h)$/.exec(written);
     const value = match ? Number(match[1]) * (unitMs[match[2] ?? ""] ?? 0) : 0;
     return value >= 1 && value <= durationMsMax ? { value } : { problem: `must be ${what}` };
-  });
+  }).meta({ title: "duration", pattern: "^0*[1-9][0-9]{0,7}(ms|s|m|h)$" });
 }
 
 /** The longest retention: a hundred years. */
@@ -162,7 +182,7 @@ export function days() {
   return scalar(what, (written): Parsed<number> => {
     const value = Number(/^(\d{1,5})d$/.exec(written)?.[1] ?? 0);
     return value >= 1 && value <= daysMax ? { value } : { problem: `must be ${what}` };
-  });
+  }).meta({ title: "days", pattern: "^0*[1-9][0-9]{0,4}d$" });
 }
 
 /** A price in USD, quoted or not, in nano-USD: exact, as it is read from the text. */
@@ -177,7 +197,12 @@ export function usd(fix = "") {
       };
     },
     fix,
-  );
+  ).meta({
+    title: "price",
+    type: ["string", "number"],
+    pattern: "^[0-9]{1,10}(\\.[0-9]{1,9})?$",
+    minimum: 0,
+  });
 }
 
 /**
@@ -190,7 +215,7 @@ export function moment() {
     const value = parseRfc3339(written);
     if (value !== undefined) return { value };
     return { problem: `${quote(written)} is not a date or time: write ${what}` };
-  });
+  }).meta({ title: "date or time", pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt].+)?$" });
 }
 
 /**
@@ -206,7 +231,11 @@ export function address(references: ReferenceSource, fix = "") {
     if (problem !== undefined) return { problem };
     return { value: new URL(written).href.replace(/\/+$/, "") };
   };
-  return text(references, 2_000, { fix, parse });
+  return text(references, 2_000, { fix, parse }).meta({
+    title: "address",
+    type: "string",
+    pattern: "^([hH][tT][tT][pP][sS]?://[^/?#@]+(/[^?#]*)?|.*\\$\\{env:.*)$",
+  });
 }
 
 function addressProblem(written: string): string | undefined {

@@ -24,6 +24,20 @@ export function list<Item extends z.ZodType>(item: Item, what: string, fix = "")
   return z.array(item, { error: ({ input }) => (input === undefined ? fix : form) });
 }
 
+/** The condition of a case: a key has a word, is given (`true`), or is not given (`false`). */
+export type Condition = Readonly<Record<string, string | boolean>>;
+
+/**
+ * The schemas that a {@link choose} hides from `z.toJSONSchema`. They are of type unknown, because
+ * zod's type of registries replaces the types of schemas.
+ */
+export type Choice =
+  | { readonly one: () => unknown; readonly list: () => unknown }
+  | { readonly cases: readonly { readonly when: Condition; readonly schema: () => unknown }[] };
+
+/** The choices of all schemas, for json-schema.ts. */
+export const choices = z.registry<Choice>();
+
 /** A map whose keys are free, in the order of the file. */
 export function named<Value extends z.ZodType>(
   value: Value,
@@ -76,10 +90,21 @@ export type CamelKeys<Values> = {
  */
 export type MapCheck = (given: Readonly<Record<string, unknown>>) => string | undefined;
 
+interface SectionOptions<Shape> {
+  /** The remedy if the map is missing. */
+  readonly fix?: string;
+  readonly check?: MapCheck;
+  /** Describes keys for docs/reference and for editors. Links are relative to docs/. */
+  readonly about?: { readonly [Name in keyof Shape]?: string };
+}
+
+/** The descriptions of the keys of each map, for json-schema.ts. */
+export const descriptions = z.registry<Readonly<Record<string, string | undefined>>>();
+
 /** A map with fixed keys. An unknown key is an error that suggests the likely key. */
 export function section<const Shape extends z.ZodRawShape>(
   shape: Shape,
-  { fix = "", check }: { readonly fix?: string; readonly check?: MapCheck } = {},
+  { fix = "", check, about = {} }: SectionOptions<Shape> = {},
 ) {
   const names = Object.keys(shape);
   const object = z
@@ -90,6 +115,7 @@ export function section<const Shape extends z.ZodRawShape>(
         return issue.input === undefined ? fix : `must be a map with the keys ${names.join(", ")}`;
       },
     })
+    .register(descriptions, about)
     .superRefine(
       (values, context) => {
         const message = isObject(values) ? check?.(values) : undefined;
@@ -155,8 +181,30 @@ function camelKeys<Values extends object>(
  * @param caseOf returns the case of an unchecked value
  * @param schemaOf creates the schema of a case; called once for each case of the file, since most
  * files have few
+ * @param cases all cases with their conditions, for the JSON Schema; the most permissive is first
  */
 export function choose<Case, Schema extends z.ZodType>(
+  caseOf: (input: unknown) => Case,
+  schemaOf: (found: Case) => Schema,
+  cases: readonly (readonly [when: Condition, found: Case])[],
+) {
+  return chosen(caseOf, schemaOf).register(choices, {
+    cases: cases.map(([when, found]) => ({ when, schema: () => schemaOf(found) })),
+  });
+}
+
+/** One value, or a list of such values. */
+export function oneOrList<One extends z.ZodType, List extends z.ZodType>(
+  one: () => One,
+  several: () => List,
+) {
+  return chosen(Array.isArray, (isList): One | List => (isList ? several() : one())).register(
+    choices,
+    { one, list: several },
+  );
+}
+
+function chosen<Case, Schema extends z.ZodType>(
   caseOf: (input: unknown) => Case,
   schemaOf: (found: Case) => Schema,
 ) {
@@ -185,6 +233,7 @@ export function chooseBy<const Schemas extends Readonly<Record<string, () => z.Z
       found === undefined
         ? wordOnly(key, words, fix)
         : (schemas[found]?.() as ReturnType<Schemas[keyof Schemas]>),
+    words.map((found) => [{ [key]: found }, found]),
   );
 }
 

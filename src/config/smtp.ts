@@ -10,18 +10,26 @@ export type SmtpConfig = z.output<ReturnType<typeof smtpSchema>>;
 
 /** The schema of the section. */
 export function smtpSchema(references: ReferenceSource) {
-  return section({
-    /** `smtp://` or `smtps://` with user and password. Never logged. */
-    url: secret(references, secretFix("url")).refine((url) => isMailServer(url, references), {
-      error: "must hold smtp://user:password@host:port, or smtps:// for TLS from the start",
-    }),
-    /** The sender of every e-mail. */
-    from: text(references, 320, {
-      fix: 'add the sender, such as "UAS <no-reply@example.com>"',
-      parse: parseSender,
-    }),
-  });
+  return section(
+    {
+      /** `smtp://` or `smtps://` with user and password. Never logged. */
+      url: secret(references, secretFix("url")).refine((url) => isMailServer(url, references), {
+        error: "must hold smtp://user:password@host:port, or smtps:// for TLS from the start",
+      }),
+      /** The sender of every e-mail. */
+      from: text(references, 320, {
+        fix: 'add the sender, such as "UAS <no-reply@example.com>"',
+        parse: parseSender,
+      }),
+    },
+    { about: smtpKeys },
+  );
 }
+
+const smtpKeys = {
+  url: "A reference to `smtp://user:password@host:port`, or `smtps://` for TLS from the start. With `smtp://`, TLS begins if the server offers it.",
+  from: "The sender of every e-mail.",
+};
 
 function isMailServer(url: string, { placeholder }: ReferenceSource): boolean {
   if (placeholder !== undefined && url.includes(placeholder)) return true;

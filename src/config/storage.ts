@@ -26,33 +26,50 @@ const s3Keys = [
   "force_path_style",
 ] as const;
 
-const localSchema = section({
-  kind: word(["local"]),
-  ...allAbsent(s3Keys, "only kind s3 has it; remove it"),
-});
+const localSchema = section(
+  {
+    kind: word(["local"]),
+    ...allAbsent(s3Keys, "only kind s3 has it; remove it"),
+  },
+  { about: { kind: "The data folder, or a bucket." } },
+);
 
 function s3Schema(references: ReferenceSource) {
-  return section({
-    kind: word(["s3"]),
-    /** Its address; `undefined`: Amazon's for the region. */
-    endpoint: address(references).optional(),
-    region: name(references, {
-      form: /^[A-Za-z0-9][A-Za-z0-9-]{0,62}$/,
-      rule: "letters, digits and dashes, such as eu-central-1",
-      fix: "add the bucket's region, such as eu-central-1",
-    }),
-    bucket: name(references, {
-      form: /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
-      rule: "3 to 63 lower-case letters, digits, dots and dashes",
-      fix: "add the name of the bucket",
-    }),
-    /** Never logged; the same holds for the next key. */
-    access_key_id: secret(references, secretFix("access_key_id")),
-    secret_access_key: secret(references, secretFix("secret_access_key")),
-    /** Whether the bucket is part of the path instead of the host name. */
-    force_path_style: flag().default(false),
-  });
+  return section(
+    {
+      kind: word(["s3"]),
+      /** Its address; `undefined`: Amazon's for the region. */
+      endpoint: address(references).optional(),
+      region: name(references, {
+        form: /^[A-Za-z0-9][A-Za-z0-9-]{0,62}$/,
+        rule: "letters, digits and dashes, such as eu-central-1",
+        fix: "add the bucket's region, such as eu-central-1",
+      }),
+      bucket: name(references, {
+        form: /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
+        rule: "3 to 63 lower-case letters, digits, dots and dashes",
+        fix: "add the name of the bucket",
+      }),
+      /** Never logged; the same holds for the next key. */
+      access_key_id: secret(references, secretFix("access_key_id")),
+      secret_access_key: secret(references, secretFix("secret_access_key")),
+      /** Whether the bucket is part of the path instead of the host name. */
+      force_path_style: flag().default(false),
+    },
+    { about: s3About },
+  );
 }
+
+const s3About = {
+  kind: "The data folder, or a bucket.",
+  endpoint: "`s3`: http or https address of a server that speaks S3. Default: Amazon's.",
+  region: "`s3`: the region of the bucket.",
+  bucket: "`s3`: the name of an existing bucket.",
+  access_key_id: "`s3`: the credential. It must allow to get, put and delete objects.",
+  secret_access_key: "`s3`: its secret.",
+  force_path_style:
+    "`s3`: whether the bucket is part of the path; most servers other than Amazon's need it.",
+};
 
 function name(
   references: ReferenceSource,

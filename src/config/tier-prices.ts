@@ -16,6 +16,9 @@ import { section } from "./schema.ts";
 export function serviceTiersSchema(prices: PricesSchema) {
   const shape = Object.fromEntries(serviceTiers.map((tier) => [tier, prices.optional()]));
   return section(shape as Record<ServiceTier, z.ZodOptional<PricesSchema>>, {
+    about: Object.fromEntries(
+      serviceTiers.map((tier) => [tier, `What differs in the price of the tier \`${tier}\`.`]),
+    ),
     check: (given) =>
       Object.keys(given).length > 0
         ? undefined

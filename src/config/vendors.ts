@@ -10,7 +10,7 @@ import type { VendorQuirks } from "../core/vendor-quirks.ts";
 import { mergeQuirks, quirksSchema } from "./quirks.ts";
 import type { ReferenceSource } from "./references.ts";
 import { totalMs } from "../core/limits.ts";
-import { breakerSchema, checkShares, limitsSchema, shareKeys } from "./routing.ts";
+import { breakerSchema, checkShares, limitsSchema, shareAbout, shareKeys } from "./routing.ts";
 import {
   address,
   duration,
@@ -21,7 +21,17 @@ import {
   word,
   type WrittenSecret,
 } from "./scalars.ts";
-import { absent, always, choose, list, mapsOf, named, section, textAt } from "./schema.ts";
+import {
+  absent,
+  always,
+  choose,
+  type Condition,
+  list,
+  mapsOf,
+  named,
+  section,
+  textAt,
+} from "./schema.ts";
 
 /** A vendor as the file has it, by the names of {@link VendorConfig}. */
 type WrittenVendor = z.output<ReturnType<typeof vendorSchema>>;
@@ -51,9 +61,12 @@ export function vendorsSchema(references: ReferenceSource, kinds: ServedKinds) {
       const preset = presets.get(presetName);
       return vendorSchema(references, { words, kind, served, preset, hasCredentials });
     },
+    vendorCases(words),
   );
   const fix = "add the upstream APIs to use";
-  return named(vendor, { what: "vendors by name", fix, checkName });
+  return named(vendor, { what: "vendors by name", fix, checkName }).meta({
+    propertyNames: { pattern: vendorName.source },
+  });
 }
 
 /** The values of a vendor that decide which others it may have. */
@@ -63,6 +76,36 @@ interface VendorCase {
   /** Empty if there is none. */
   readonly presetName: string;
   readonly hasCredentials: boolean;
+}
+
+/** All cases: without kind, of each kind, and of each preset; each with one or more credentials. */
+function vendorCases(words: readonly string[]): (readonly [Condition, string])[] {
+  return [false, true].flatMap((hasCredentials) => {
+    const none = { hasCredentials, presetName: "" };
+    const credentials = hasCredentials;
+    return [
+      [{ kind: false, preset: false, credentials }, JSON.stringify(caseOf({ name: "", ...none }))],
+      ...words.map(
+        (kind) =>
+          [
+            { kind, preset: false, credentials },
+            JSON.stringify(caseOf({ ...none, name: kind })),
+          ] as const,
+      ),
+      ...[...presets].map(
+        ([preset, { kind }]) =>
+          [
+            { preset, credentials },
+            JSON.stringify(caseOf({ hasCredentials, name: kind, presetName: preset })),
+          ] as const,
+      ),
+    ];
+  });
+}
+
+/** With its members in one order, since a case is compared as JSON. */
+function caseOf({ name, presetName, hasCredentials }: VendorCase): VendorCase {
+  return { name, presetName, hasCredentials };
 }
 
 function vendorCase(input: unknown): VendorCase {
@@ -75,8 +118,10 @@ function hasKey(input: unknown, key: string): boolean {
   return input instanceof Map && input.get(key) != null;
 }
 
+const vendorName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
+
 function checkName(name: string): string | undefined {
-  if (/^[A-Za-z0-9][\w.-]{0,63}$/.test(name)) return undefined;
+  if (vendorName.test(name)) return undefined;
   return "not a vendor name: use 1 to 64 letters, digits, dots, dashes and underscores";
 }
 
@@ -101,54 +146,102 @@ function vendorSchema(
   const apiKey = namedSecret(references, secretFix("api_key"));
   const baseUrl = address(references, addressFix);
   const known = preset?.baseUrl ?? "";
-  return section({
-    kind:
-      preset === undefined
-        ? word(words, `name one of ${words.join(", ")}, or a preset`)
-        : word([preset.kind]).default(preset.kind),
-    preset: word([...presets.keys()]).optional(),
-    base_url: served?.needsBaseUrl === true && known === "" ? baseUrl : baseUrl.default(known),
-    run_base_url:
-      kind === undefined || kind === "fal"
-        ? address(references).optional()
-        : absent("only kind fal has it; remove it"),
-    file_buckets:
-      kind === undefined || kind === "gemini"
-        ? list(scalar("the name of a bucket", parseBucket), "names of buckets").optional()
-        : absent("only kind gemini has it; remove it"),
-    api_key: hasCredentials
-      ? absent("credentials: lists all credentials; remove api_key")
-      : (preset ?? served)?.needsApiKey === true
-        ? apiKey
-        : apiKey.optional(),
-    credentials: credentialsSchema(references).optional(),
-    breaker: breakerSchema.optional(),
-    native_prefix: scalar("a path such as /gemini", parsePrefix).optional(),
-    dialects: list(word(knownDialects), "dialects")
-      .min(1, { error: "name at least one dialect, or leave the key out" })
-      .superRefine(checkDialects, { when: always })
-      .optional(),
-    timeouts: timeoutsSchema.default(timeoutsDefault),
-    max_in_flight: positive().optional(),
-    polls_per_second: positive().optional(),
-    on_disconnect: word(["grace", "drain", "abort"]).optional(),
-    disconnect_grace: duration().optional(),
-    quirks: quirksSchema(kind),
-    unknown_betas: word(["refuse", "pass"]).optional(),
-  });
+  return section(
+    {
+      kind:
+        preset === undefined
+          ? word(words, `name one of ${words.join(", ")}, or a preset`)
+          : word([preset.kind]).default(preset.kind),
+      preset: word([...presets.keys()]).optional(),
+      base_url: served?.needsBaseUrl === true && known === "" ? baseUrl : baseUrl.default(known),
+      run_base_url:
+        kind === undefined || kind === "fal"
+          ? address(references).optional()
+          : absent("only kind fal has it; remove it"),
+      file_buckets:
+        kind === undefined || kind === "gemini"
+          ? list(
+              scalar("the name of a bucket", parseBucket).meta(bucketForm),
+              "names of buckets",
+            ).optional()
+          : absent("only kind gemini has it; remove it"),
+      api_key: hasCredentials
+        ? absent("credentials: lists all credentials; remove api_key")
+        : (preset ?? served)?.needsApiKey === true
+          ? apiKey
+          : apiKey.optional(),
+      credentials: credentialsSchema(references).optional(),
+      breaker: breakerSchema.optional(),
+      native_prefix: scalar("a path such as /gemini", parsePrefix).meta(prefixForm).optional(),
+      dialects: list(word(knownDialects), "dialects")
+        .min(1, { error: "name at least one dialect, or leave the key out" })
+        .superRefine(checkDialects, { when: always })
+        .optional(),
+      timeouts: timeoutsSchema.default(timeoutsDefault),
+      max_in_flight: positive().optional(),
+      polls_per_second: positive().optional(),
+      on_disconnect: word(["grace", "drain", "abort"]).optional(),
+      disconnect_grace: duration().optional(),
+      quirks: quirksSchema(kind),
+      unknown_betas: word(["refuse", "pass"]).optional(),
+    },
+    { about: vendorKeys },
+  );
 }
 
+const vendorKeys = {
+  kind: "The API that the vendor speaks: [kinds](uas-yaml.md#kinds-of-vendor). Required without `preset`.",
+  preset:
+    "A [known vendor](reference/presets.md), instead of `kind` and `base_url`. A `base_url` replaces its address.",
+  base_url:
+    "http or https address without user, query or fragment. Required, except for `demo` and most presets.",
+  run_base_url:
+    "Kind `fal`: the address of synchronous calls, and of file uploads unless `base_url` is fal's own. Default: `base_url` without `queue.`",
+  file_buckets:
+    "Kind `gemini`: buckets of Google Cloud Storage whose files requests may name. Google reads them with your credential, for every customer. Default: none.",
+  api_key: "The credential, as a [reference](configuration.md#secrets). Required for most kinds.",
+  credentials:
+    "Several credentials, instead of `api_key`: see [routing](routing.md#which-route-and-credential).",
+  breaker:
+    "When calls stop going to a vendor that fails: [circuit breakers](routing.md#circuit-breakers).",
+  native_prefix:
+    "Path of the vendor's [native API](native.md): a slash and one segment, different for each vendor. It is served if a model has a route to the vendor. Default: none.",
+  dialects: "The dialects to use. Default: all that the kind speaks.",
+  timeouts: "Maximum durations of requests to the vendor.",
+  max_in_flight:
+    "Maximum number of concurrent calls of one `uas serve`; each of its workers has an equal share. Further calls get 503 `upstream_overloaded`, and token counts are estimated while half of it is in use. Default: no limit.",
+  polls_per_second:
+    "Maximum number of status polls of running [tasks](tasks.md) per second, of one `uas serve`. Default: 20 for `dashscope`, 50 for `replicate`, else no limit.",
+  on_disconnect:
+    "Whether the vendor's reply is read on when the client [disconnects](reliability.md#client-disconnects). Default: `drain` for `gemini` and `fal`, else `grace`.",
+  disconnect_grace: "How long `grace` reads on. Default: `5s`.",
+  quirks:
+    "What the vendor refuses: [quirks](uas-yaml.md#quirks). Default: those of its kind and preset.",
+  unknown_betas:
+    "Whether requests with unknown values of `anthropic-beta` or `openai-beta` are [refused](styles.md#what-is-refused-in-every-style). Default: `refuse`.",
+};
+
 function credentialsSchema(references: ReferenceSource) {
-  const credential = section({
-    api_key: namedSecret(references, secretFix("api_key")),
-    ...shareKeys(),
-    limits: limitsSchema.optional(),
-  });
+  const credential = section(
+    {
+      api_key: namedSecret(references, secretFix("api_key")),
+      ...shareKeys(),
+      limits: limitsSchema.optional(),
+    },
+    { about: credentialKeys },
+  );
   return list(credential, "credentials { api_key }")
     .min(1, { error: "name at least one credential" })
     .superRefine(checkCredentials, { when: always })
     .superRefine(checkShares, { when: always });
 }
+
+const credentialKeys = {
+  ...shareAbout,
+  api_key: "The credential, as a [reference](configuration.md#secrets).",
+  limits:
+    "The vendor's [limits of the credential](routing.md#limits-of-a-credential). Default: none.",
+};
 
 /** The values are compared, not only their names: two variables may hold the same credential. */
 function checkCredentials(credentials: unknown, context: z.core.$RefinementCtx): void {
@@ -177,12 +270,23 @@ const timeoutsDefault: VendorTimeouts = {
   totalMs,
 };
 
-const timeoutsSchema = section({
-  connect: duration().default(timeoutsDefault.connectMs),
-  first_byte: duration().optional(),
-  idle: duration().default(timeoutsDefault.idleMs),
-  total: duration().default(totalMs),
-}).transform(
+const timeoutKeys = {
+  connect: "Until the connection is established.",
+  first_byte:
+    "From the request to the head of the reply, and to the first content of a stream. Default: `120s`; `30s` to the first content of a stream, except with `reasoning: true`.",
+  idle: "Maximum silence within a reply; keep-alives and white space do not count as content.",
+  total: "From the request to the end of the reply; [tasks](tasks.md) have their deadline instead.",
+};
+
+const timeoutsSchema = section(
+  {
+    connect: duration().default(timeoutsDefault.connectMs),
+    first_byte: duration().optional(),
+    idle: duration().default(timeoutsDefault.idleMs),
+    total: duration().default(totalMs),
+  },
+  { about: timeoutKeys },
+).transform(
   ({ connect, firstByte, idle, total }): VendorTimeouts => ({
     connectMs: connect,
     firstByteMs: firstByte ?? timeoutsDefault.firstByteMs,
@@ -212,6 +316,10 @@ const reservedPrefixes: ReadonlySet<string> = new Set([
   "/callbacks",
   "/console",
 ]);
+
+const bucketForm = { title: "name", pattern: "^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$" };
+
+const prefixForm = { title: "path", pattern: "^/[a-z0-9][a-z0-9-]{0,31}$" };
 
 function parseBucket(value: string): Parsed<string> {
   if (/^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$/.test(value)) return { value };

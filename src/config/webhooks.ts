@@ -12,13 +12,21 @@ export type WebhookConfig = z.output<ReturnType<typeof webhooksSchema>>;
 
 /** The schema of the section. */
 export function webhooksSchema(references: ReferenceSource) {
-  return section({
-    /** Exact hosts that are exempt from the public-address rule. */
-    allow_hosts: list(text(references, 253, { parse: parseHost }), "host names").default([]),
-    /** A CA certificate file to trust in addition to the system's. */
-    ca_file: text(references, 4_000, { parse: (path) => parseFile(path, references) }).optional(),
-  });
+  return section(
+    {
+      /** Exact hosts that are exempt from the public-address rule. */
+      allow_hosts: list(text(references, 253, { parse: parseHost }), "host names").default([]),
+      /** A CA certificate file to trust in addition to the system's. */
+      ca_file: text(references, 4_000, { parse: (path) => parseFile(path, references) }).optional(),
+    },
+    { about: webhookKeys },
+  );
 }
+
+const webhookKeys = {
+  allow_hosts: "Exact hosts that webhooks may reach although their addresses are not public.",
+  ca_file: "A file with an additional trusted certificate authority.",
+};
 
 function parseHost(written: string): Parsed<string> {
   const value = written.toLowerCase();

@@ -3,7 +3,10 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { configJsonSchema } from "../../src/config/json-schema.ts";
 import { servedKinds } from "../../src/provider/index.ts";
 import { problemsOf } from "../unit/config/support.ts";
 import { type DemoGateway, startDemoGateway } from "./demo-gateway.ts";
@@ -34,6 +37,11 @@ const blocks: readonly Named[] = pages.flatMap((page) =>
 const without = blocks.filter(([, , { reason }]) => reason === undefined);
 const inLanguage = (...languages: string[]): readonly Named[] =>
   without.filter(([, , { language }]) => languages.includes(language));
+const isConfig = new Ajv2020({
+  strict: true,
+  strictRequired: false,
+  allowUnionTypes: true,
+}).compile(configJsonSchema(servedKinds));
 const has = (program: string, ...args: string[]): boolean => spawnSync(program, args).status === 0;
 
 /** Some blocks start seven processes, each of which takes ten seconds on a busy machine. */
@@ -98,6 +106,7 @@ describe("data", () => {
     const env = Object.fromEntries(variables.map((name) => [name, valueOf(name)]));
     const local = text.replaceAll(/\$\{file:[^}]*\}/g, "${file:secret}");
     expect(problemsOf(local, { env, kinds: servedKinds, files: { secret: "k\n" } })).toEqual([]);
+    expect(isConfig(parse(text)), JSON.stringify(isConfig.errors)).toBe(true);
   });
 
   it.each(inLanguage("json"))(

@@ -15,6 +15,7 @@ import { metricsPage } from "./metrics.ts";
 import { presetsPage } from "./presets.ts";
 import { priceUnitsPage } from "./price-units.ts";
 import { taskParametersPage } from "./task-parameters.ts";
+import { configKeysPage, configSchemaFile } from "./uas-yaml.ts";
 import { variablesPage } from "./variables.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -29,6 +30,8 @@ const pages = new Map([
   ["presets.md", presetsPage()],
   ["price-units.md", priceUnitsPage()],
   ["task-parameters.md", taskParametersPage()],
+  ["uas-schema.json", configSchemaFile()],
+  ["uas-yaml.md", configKeysPage()],
   ...contract,
 ]);
 const folder = process.argv[2] ?? join(root, "docs/reference");
