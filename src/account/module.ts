@@ -82,8 +82,12 @@ export function createSignIn(options: SignInOptions): SignIn {
       hasCodes: config.sms !== undefined,
       isDevelopment: sms.isDevelopment,
       countries: config.sms?.countries ?? [],
-      hasSignUp: config.console.signUp,
-      canRevealKeys: config.console.copyAgain,
+      get hasSignUp() {
+        return config.console.signUp;
+      },
+      get canRevealKeys() {
+        return config.console.copyAgain;
+      },
     },
     onSignIn(method, userId, ipAddress) {
       const word = SignInMethodSchema.value[method]?.localName.toLowerCase() ?? "";

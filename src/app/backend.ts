@@ -14,6 +14,7 @@ import { callerKey } from "../core/caller.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { version } from "../core/package.ts";
 import type { Config, Settings } from "../config/config.ts";
+import { LiveConfig } from "../config/live-config.ts";
 import { type Database, openDatabase } from "../db/database.ts";
 import { openEmbedded } from "../db/embedded/embedded.ts";
 import { keepMasterKey } from "../config/master-key.ts";
@@ -67,13 +68,15 @@ export interface Backend {
   /** The signing secrets of webhooks. */
   readonly webhookSecrets: Secrets;
   readonly signIn: SignIn;
+  /** The configuration in force. */
+  readonly config: LiveConfig;
   close(): Promise<void>;
 }
 
 /** Opens the database (embedded if no other is configured) and creates the services. */
 export async function openBackend({
   settings,
-  config,
+  config: given,
   log = silent(),
   onLowBalance = () => {},
   signInObserver = { onSend() {}, onCheck() {}, onSignIn() {} },
@@ -82,12 +85,13 @@ export async function openBackend({
 }: OpenOptions): Promise<Backend> {
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   const { dataDir, databaseUrl } = settings;
-  const given = databaseUrl ?? embeddedUrl;
-  const embedded = given === undefined ? await openEmbedded({ dataDir, log: lines }) : undefined;
+  const url = databaseUrl ?? embeddedUrl;
+  const embedded = url === undefined ? await openEmbedded({ dataDir, log: lines }) : undefined;
   let opened: Database | undefined;
   try {
-    const database = await openDatabase(given ?? embedded?.url ?? "", { log: lines });
+    const database = await openDatabase(url ?? embedded?.url ?? "", { log: lines });
     opened = database;
+    const config = new LiveConfig(given);
     const masterKey = keeping(() => masterKeyOf(settings, log));
     // The data folder of an embedded database is the gateway's data folder.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
@@ -109,6 +113,7 @@ export async function openBackend({
       masterKey,
       webhookSecrets,
       signIn,
+      config,
       transport: createDirectTransport(
         [
           ...services,
@@ -185,7 +190,7 @@ function createRooms({
     { accountExists, requireStepUp },
   );
   const keys = createKeyRoom(
-    { database, clock, isCopied: config.console.copyAgain, masterKey, isKeySure, log },
+    { database, clock, isCopied: () => config.console.copyAgain, masterKey, isKeySure, log },
     { accountExists, spentOf, budgets, requireStepUp },
   );
   const billing = createBillingRoom({ database, clock, config, accountExists, onLowBalance });

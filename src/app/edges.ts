@@ -61,8 +61,8 @@ export interface EdgeOptions {
   readonly callbacks: CallbackReceiver;
   /** Native vendor APIs to serve. */
   readonly nativePrefixes: readonly NativePrefix[];
-  /** The origins whose pages may call. None by default. */
-  readonly corsOrigins?: readonly string[] | undefined;
+  /** Returns the origins whose pages may call. None by default. */
+  readonly corsOrigins?: (() => readonly string[] | undefined) | undefined;
   /** The console's pages; resolves to undefined if they cannot be served. No console by default. */
   readonly pages?: Promise<Pages | undefined> | undefined;
   /** Renders the metrics of all workers. By default the metrics of this process, the only one. */
@@ -112,8 +112,8 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     callbacks: options.callbacks,
     natives: options.nativePrefixes,
     // The console's pages call the API with a separate key.
-    corsOrigins: [
-      ...(options.corsOrigins ?? []),
+    corsOrigins: () => [
+      ...(options.corsOrigins?.() ?? []),
       ...(consoleUrl === undefined ? [] : [consoleUrl]),
     ],
     trustProxy: settings.trustProxy,

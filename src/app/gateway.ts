@@ -9,6 +9,7 @@ import type { Logger } from "pino";
 import { createSignInObserver, type SignIn } from "../account/module.ts";
 import { createAlertSending } from "../alert/module.ts";
 import type { JournalNames } from "../billing/journal/journal-files.ts";
+import type { Config } from "../config/config.ts";
 import type { Failpoint } from "../billing/ledger/failpoints.ts";
 import type { LedgerTimings } from "../billing/ledger/ledger.ts";
 import { openLedger, prepareLedger } from "../billing/module.ts";
@@ -43,6 +44,7 @@ import { directHandlers } from "./direct-handlers.ts";
 import { createEdges, type EdgeOptions } from "./edges.ts";
 import { watchCalls, watchClock } from "./gauges.ts";
 import { ClockCheck } from "./clock-check.ts";
+import { ConfigReload, type Reloaded } from "./config-reload.ts";
 import { createReadiness } from "./readiness.ts";
 import { openVendors } from "./vendors.ts";
 
@@ -55,6 +57,12 @@ export interface Gateway {
   readonly transport: Transport;
   readonly metrics: Metrics;
   readonly signIn: SignIn;
+  /**
+   * Reads the configuration again and puts it into force; running calls go on.
+   *
+   * @throws the reason why it cannot be used; then the one before stays in force
+   */
+  reload(): Promise<Reloaded>;
   /** Starts listening. @throws if a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
   /**
@@ -89,6 +97,8 @@ export interface OpenGatewayOptions
   extends OpenOptions,
     Pick<EdgeOptions, "pages" | "readMetrics" | "operatorSocket"> {
   readonly journal?: JournalNames;
+  /** Reads the configuration again, for {@link Gateway.reload}. Default: it does not change. */
+  readonly readConfig?: () => Promise<Config>;
   readonly timings?: Partial<LedgerTimings>;
   readonly taskTimings?: TaskProcessingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
   readonly failpoint?: Failpoint;
@@ -121,8 +131,8 @@ async function assemble(
   backend: Backend,
   { metrics, log }: { readonly metrics: Metrics; readonly log: Logger },
 ): Promise<Gateway> {
-  const { settings, config } = options;
-  const { database, clock, signIn } = backend;
+  const { settings } = options;
+  const { database, clock, signIn, config } = backend;
   const { pool, taskPool, jobPool, url } = database;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const onLowBalance = createLowBalanceReport(metrics, log);
@@ -133,6 +143,14 @@ async function assemble(
   const prices = createPriceBook({ pool });
   await prices.load(config.models.values());
   const pricing = createPricing(prices, clock);
+
+  const reload = new ConfigReload({
+    config,
+    read: options.readConfig ?? (() => Promise.resolve(config.current)),
+    prices,
+    metrics,
+    log,
+  });
 
   const { ledger, jobs: billingJobs } = openLedger({
     database,
@@ -155,13 +173,8 @@ async function assemble(
 
   const limiter = openLimiter(url, ledger.nodeId);
 
-  const { vendors, storingVendors, clients, upstream, targets } = openVendors({
-    config,
-    settings,
-    limiter,
-    metrics,
-    log,
-  });
+  const opened = openVendors({ config, settings, limiter, metrics, log });
+  const { vendors, storingVendors, upstream, targets } = opened;
 
   const calls = new RunningCalls(settings.maxConcurrentCalls, () =>
     metrics.limitRefusals.inc({ limit: "concurrent_calls" }),
@@ -333,7 +346,7 @@ async function assemble(
     findFile: results.find,
     callbacks: tasks.callbacks,
     nativePrefixes: native.prefixes,
-    corsOrigins: config.cors?.origins,
+    corsOrigins: () => config.cors?.origins,
     pages: options.pages,
     readMetrics: options.readMetrics,
     operatorSocket: options.operatorSocket,
@@ -378,7 +391,7 @@ async function assemble(
     const stopping = [...jobs, results, tasks, inference.refusedKeys];
     await Promise.all(stopping.map((each) => each.stop()));
     await ledger.close();
-    const open = [counter, freeCounter, authenticator, limiter, ...clients];
+    const open = [counter, freeCounter, authenticator, limiter, opened];
     await Promise.all(open.map((each) => each.close()));
     await backend.close();
   };
@@ -387,6 +400,7 @@ async function assemble(
     transport: backend.transport,
     metrics,
     signIn,
+    reload: () => reload.reload(),
     async listen() {
       const urls = await edges.listen();
       results.servedAt(urls);

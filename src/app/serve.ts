@@ -29,9 +29,9 @@ interface ServeOptions {
 }
 
 /**
- * Runs a gateway until SIGTERM, SIGINT or SIGHUP. Resolves when it has drained. A second SIGTERM or
- * SIGINT ends the process without a drain. With several workers SIGHUP replaces them instead,
- * unless it means that the terminal was closed.
+ * Runs a gateway until SIGTERM or SIGINT. Resolves when it has drained. A second SIGTERM or SIGINT
+ * ends the process without a drain. SIGHUP loads the configuration again; several workers are
+ * replaced by new ones. If SIGHUP means that the terminal was closed, it stops the gateway.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   setV8Flags();
@@ -48,10 +48,15 @@ async function serveAlone(options: ServeOptions, output: LogOutput): Promise<voi
   const logging = createServerLog(options, { output });
   const { log } = logging;
   const database = startDatabase(options, log);
-  const signal = receiveStop({ onSecond: () => stopDatabase(database) });
+  const reloads = new Reloads();
+  const signal = receiveStop({
+    onSecond: () => stopDatabase(database),
+    onHangUp: () => reloads.request(),
+  });
   try {
     try {
-      await serveUntil(signal, { ...options, log, output, embeddedUrl: (await database).url });
+      const { url: embeddedUrl } = await database;
+      await serveUntil(signal, { ...options, log, output, embeddedUrl, reloads });
     } finally {
       await stopDatabase(database);
     }
@@ -65,7 +70,10 @@ async function serveAlone(options: ServeOptions, output: LogOutput): Promise<voi
 async function serveUntil(
   signal: Promise<NodeJS.Signals>,
   options: ServeOptions &
-    Pick<WelcomeOptions, "log" | "output"> & { readonly embeddedUrl: string | undefined },
+    Pick<WelcomeOptions, "log" | "output"> & {
+      readonly embeddedUrl: string | undefined;
+      readonly reloads: Reloads;
+    },
 ): Promise<void> {
   const { log } = options;
   const { drainDelayMs: delayMs } = options.settings;
@@ -76,18 +84,37 @@ async function serveUntil(
   const gateway = await openGateway({
     settings: options.settings,
     config: options.config,
+    readConfig: options.readConfig,
     embeddedUrl: options.embeddedUrl,
     log,
     pages,
     operatorSocket: operatorSocket(options.settings.dataDir),
   });
   try {
+    options.reloads.follow(() => gateway.reload());
     await announce(gateway, { ...options, urls: await gateway.listen() });
     log.info({ signal: await signal, delayMs }, "stopping");
     await gateway.close({ delayMs });
   } finally {
     stopping.abort();
     await gateway.close();
+  }
+}
+
+/** SIGHUP of a process without workers. A signal before the gateway is open is served then. */
+class Reloads {
+  #isRequested = false;
+  #reload: (() => Promise<unknown>) | undefined;
+
+  request(): void {
+    this.#isRequested = true;
+    // The gateway has logged why, and goes on with the configuration before.
+    void this.#reload?.().catch(() => {});
+  }
+
+  follow(reload: () => Promise<unknown>): void {
+    this.#reload = reload;
+    if (this.#isRequested) this.request();
   }
 }
 
@@ -117,7 +144,7 @@ async function supervise(options: ServeOptions, output: LogOutput): Promise<void
       workers?.kill();
       return stopDatabase(database);
     },
-    ...(!hasTerminal() && { onHangUp: () => void workers?.restart(options.readConfig) }),
+    onHangUp: () => void workers?.restart(options.readConfig),
   });
   const stopping = new AbortController();
   try {
@@ -135,11 +162,6 @@ async function supervise(options: ServeOptions, output: LogOutput): Promise<void
     await stopDatabase(database);
   }
   log.info("stopped");
-}
-
-/** Whether SIGHUP may come from a closed terminal instead of an operator. */
-function hasTerminal(): boolean {
-  return process.stdin.isTTY || process.stdout.isTTY;
 }
 
 /** Migrates the schema, starts the workers, and announces the gateway. */

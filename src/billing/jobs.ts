@@ -27,8 +27,8 @@ interface BillingJobsOptions extends Partial<LedgerTimings> {
   readonly alarm?: LogEvent;
   /** Logs information for operators. Default: no log. */
   readonly info?: LogEvent;
-  /** Days for which the call log keeps calls. Default: indefinitely. */
-  readonly callDays?: number | undefined;
+  /** Returns the days for which the call log keeps calls. Default: indefinitely. */
+  readonly callDays?: (() => number | undefined) | undefined;
   /** Called when a recovery has taken an account below its threshold. Default: no callback. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
   /** Called when an account could not pay all that a recovery charged. Default: no callback. */
@@ -107,7 +107,7 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
       onError: failed("the ledger could not be audited; trying again in an hour"),
     },
     {
-      run: () => removeCallMonths(auditor, options.callDays, info),
+      run: () => removeCallMonths(auditor, options.callDays?.(), info),
       everyMs: auditMs,
       firstMs: firstRemovalMs,
       onError: failed("old months could not be removed; trying again in an hour"),

@@ -48,7 +48,6 @@ export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
   const { database, clock, config, accountExists, onLowBalance } = options;
   const { pool, jobPool, orm, url } = database;
   const feed = new CallFeed({ pool, url });
-  const { models } = config;
   return {
     services: [
       serve(
@@ -58,7 +57,7 @@ export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
           clock,
           auditPool: jobPool,
           accountExists,
-          models,
+          config,
           onLowBalance,
         }),
       ),
@@ -128,12 +127,11 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
   const ledger = createLedger({ ...common, url: database.url, journal });
   const { nodeId } = ledger;
   const info = (message: string, fields: object): void => log.info(fields, message);
-  const callDays = config.retention?.calls;
   const jobs = createBillingJobs({
     ...common,
     pool: database.jobPool,
     nodeId,
-    callDays,
+    callDays: () => config.retention?.calls,
     info,
   });
   return { ledger, jobs };

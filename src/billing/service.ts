@@ -20,7 +20,7 @@ import {
   RefundResponseSchema,
   TopUpResponseSchema,
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
-import type { ModelConfig } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import { callerKey } from "../core/caller.ts";
 import { admitCaller, noSuchAccount } from "../core/caller-rules.ts";
 import type { Clock } from "../core/clock.ts";
@@ -48,8 +48,8 @@ interface BillingServiceOptions {
   readonly clock: Clock;
   /** Whether the account exists, suspended or not. Provided by the account room. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
-  /** The configured models, by key. Default: none. */
-  readonly models?: ReadonlyMap<string, ModelConfig>;
+  /** Its models are read for each request. Default: no models. */
+  readonly config?: Pick<Config, "models">;
   /** The connections of audits, which take long. Default: `pool`. */
   readonly auditPool?: Pool;
   /** Called when a booking takes an account below its threshold. Default: no callback. */
@@ -70,13 +70,13 @@ type Rpcs = ServiceImpl<typeof BillingService>;
 /** Creates the implementation of `uas.billing.v1.BillingService`. */
 export function createBillingService(options: BillingServiceOptions): Rpcs {
   const pool = withLossMapping(options.pool);
-  const { models = new Map() } = options;
+  const { config = { models: new Map() } } = options;
   return {
     ...moneyRpcs({ ...options, pool }),
     ...auditRpcs(new Auditor(options.auditPool ?? options.pool)),
     ...balanceRpcs(pool),
     ...listRpcs(pool),
-    ...createPriceRpcs({ pool, clock: options.clock, models }),
+    ...createPriceRpcs({ pool, clock: options.clock, config }),
   };
 }
 

@@ -12,12 +12,13 @@ import {
   type Model,
 } from "../../gen/uas/inference/v1/model_pb.ts";
 import { priceMessage } from "../billing/prices/price-message.ts";
-import type { ModelConfig, PriceConfig } from "../config/config.ts";
+import type { Config, ModelConfig, PriceConfig } from "../config/config.ts";
 import { pageSizeMax, taskRunMs } from "../core/limits.ts";
 import { priceUnits } from "../config/price-units.ts";
 import { priceAt } from "../config/price.ts";
 import type { Caller } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
+import { derived } from "../core/derived.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { nextPageToken, readPage } from "../core/pagination.ts";
 import { type ModelFeature, modelFeatures } from "../dialect/features/model-features.ts";
@@ -42,12 +43,16 @@ export interface Catalogue {
   list(caller: Caller): readonly ModelConfig[];
 }
 
-export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catalogue {
-  const sorted = [...models.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1));
+/** Creates the catalogue. @param config its models are read for each call */
+export function createCatalogue(config: Pick<Config, "models">): Catalogue {
+  const sorted = derived(
+    () => config.models,
+    (models) => [...models.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1)),
+  );
   const catalogue: Catalogue = {
-    find: (key) => models.get(key),
+    find: (key) => config.models.get(key),
     authorize(caller, key) {
-      const model = models.get(key);
+      const model = config.models.get(key);
       if (model === undefined) {
         throw new GatewayError(
           ErrorCode.MODEL_NOT_FOUND,
@@ -71,7 +76,7 @@ export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catal
       const text = `The model \`${key}\` does not generate text: ${instead}`;
       throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "model" });
     },
-    list: (caller) => sorted.filter((model) => canUse(caller, model.key)),
+    list: (caller) => sorted().filter((model) => canUse(caller, model.key)),
   };
   return catalogue;
 }

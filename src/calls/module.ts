@@ -60,7 +60,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const { counter, freeCounter, upstream } = options;
   const { pool, url } = options.database;
   const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
-  const catalogue = createCatalogue(config.models);
+  const catalogue = createCatalogue(config);
   const deps: PipelineDeps = {
     clock,
     admission: new Admission({ catalogue, calls }),
@@ -70,7 +70,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     upstream,
     calls,
     limiter,
-    limitDefaults: config.limits,
+    config,
     limitQueues: new AdmissionQueues(limiter),
     streams: new MonitoredStreams(),
     unlimitedRoutes,

@@ -34,6 +34,10 @@ export type { WebhookConfig } from "./webhooks.ts";
 export interface Config {
   /** The file it was read from, or `built-in demo`. */
   readonly source: string;
+  /** The text of the document, without the values of its references. */
+  readonly document: string;
+  /** Identifies the text: the first 12 hexadecimal digits of its SHA-256. */
+  readonly hash: string;
   /** Whether this is the built-in demo configuration. */
   readonly isDemo: boolean;
   /** By vendor name. Only vendors that this version can serve. */
@@ -41,9 +45,9 @@ export interface Config {
   /** By model key, in the file's order. Only models that this version can serve. */
   readonly models: ReadonlyMap<string, ModelConfig>;
   /** Absent if no page of another origin may call. */
-  readonly cors?: CorsConfig;
+  readonly cors?: CorsConfig | undefined;
   /** Absent if everything is kept. */
-  readonly retention?: RetentionConfig;
+  readonly retention?: RetentionConfig | undefined;
   readonly webhooks: WebhookConfig;
   readonly storage: StorageConfig;
   readonly limits: LimitDefaults;
@@ -56,7 +60,7 @@ export interface Config {
    * The line where each vendor and model begins, by its path such as `models.fast-1`. Absent where
    * the configuration does not come from a file.
    */
-  readonly lines?: ReadonlyMap<string, number>;
+  readonly lines?: ReadonlyMap<string, number> | undefined;
   /** Settings without effect in this version: `file:line:col path: message`. */
   readonly warnings: readonly string[];
 }

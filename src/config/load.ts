@@ -1,4 +1,5 @@
 /** Reads the configuration file: strict, with all problems reported at once. */
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Parsed } from "./address.ts";
@@ -70,6 +71,8 @@ export function loadConfig(options: LoadOptions): Config {
   const models = servedModels(document, file.models, vendors);
   return {
     source,
+    document: content,
+    hash: hashOf(content),
     isDemo: source === demoSource,
     vendors: configsOf(vendors),
     models,
@@ -84,6 +87,11 @@ export function loadConfig(options: LoadOptions): Config {
     lines: linesOf(document, file),
     warnings: document.problems.warnings(),
   };
+}
+
+/** Identifies a document: see `hash` of Config. */
+export function hashOf(document: string): string {
+  return createHash("sha256").update(document).digest("hex").slice(0, 12);
 }
 
 function mapAt(tree: unknown): ReadonlyMap<string, unknown> {

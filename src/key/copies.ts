@@ -38,7 +38,7 @@ interface KeyCopiesOptions {
   /** Returns the 32-byte master key; called on first use. */
   readonly masterKey: () => Uint8Array;
   /** Whether the operator has enabled copies. */
-  readonly isOn: boolean;
+  readonly isOn: () => boolean;
   /**
    * Whether this is certainly the gateway's master key. If not, as in a shell without
    * UAS_MASTER_KEY, nothing is encrypted before a gateway has recorded its key.
@@ -65,7 +65,7 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
   };
   return {
     async seal(accountId, keyId, secret) {
-      if (!isOn) return undefined;
+      if (!isOn()) return undefined;
       try {
         const sealing = (await isGateways()) ? await dataKeys.sealingOf(accountId) : undefined;
         if (sealing !== undefined) return sealing.seal(accountId, Buffer.from(keyId), secret);
@@ -81,7 +81,7 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
     },
 
     async open(accountId, keyId) {
-      if (!isOn) return undefined;
+      if (!isOn()) return undefined;
       const query = pool.query<{ sealed: Buffer }>(sql.copy, [keyId, accountId]);
       const [row] = (await mapDatabaseLoss(query)).rows;
       if (row === undefined) return undefined;
@@ -92,7 +92,7 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
     },
 
     async keptOf(keyIds) {
-      if (!isOn || keyIds.length === 0) return new Set();
+      if (!isOn() || keyIds.length === 0) return new Set();
       const { rows } = await mapDatabaseLoss(
         pool.query<{ key_id: string }>(sql.kept, [[...keyIds]]),
       );
@@ -100,7 +100,7 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
     },
 
     async sweep() {
-      if (!isOn) await pool.query(sql.sweep);
+      if (!isOn()) await pool.query(sql.sweep);
     },
   };
 }

@@ -15,7 +15,7 @@ export interface KeyOptions {
   readonly database: Database;
   readonly clock: Clock;
   /** Whether the operator stores copies of keys, so that they can be shown again. */
-  readonly isCopied: boolean;
+  readonly isCopied: () => boolean;
   /** The master key, read at its first use. */
   readonly masterKey: () => Uint8Array;
   /** Whether this is certainly the gateway's master key: see copies.ts. */

@@ -7,10 +7,12 @@ import type { Logger } from "pino";
 import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import { type PriceBook, createPricing } from "../billing/prices/pricing.ts";
-import type { Config, Settings } from "../config/config.ts";
+import type { Settings } from "../config/config.ts";
+import type { LiveConfig } from "../config/live-config.ts";
 import { uploadLimitsDefault } from "../config/routing.ts";
 import { nativePayloadBytesMax } from "../core/limits.ts";
 import type { Clock } from "../core/clock.ts";
+import { derived, refill } from "../core/derived.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
@@ -30,9 +32,9 @@ import type { NativeRoute } from "../provider/native.ts";
 import type { Vendor } from "../provider/vendor.ts";
 import { headerList, type NativeContext } from "./context.ts";
 import type { NativeMount } from "./mount.ts";
-import { createJobTracker, type JobTrackerOptions } from "./job-tracker.ts";
+import { createJobTracker, type JobTracker, type JobTrackerOptions } from "./job-tracker.ts";
 import { createLinks } from "./links.ts";
-import { createFindNativeModel } from "./models.ts";
+import { createFindNativeModel, type FindNativeModel } from "./models.ts";
 import { customerBody } from "./send.ts";
 import { createUploads } from "./uploads.ts";
 import { createVersionLookup } from "./versions.ts";
@@ -44,7 +46,7 @@ import { type NativeJobs, createNativeJobs } from "./jobs.ts";
 export interface NativeRoomOptions {
   readonly clock: Clock;
   readonly database: Database;
-  readonly config: Config;
+  readonly config: LiveConfig;
   readonly settings: Pick<Settings, "publicUrl">;
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly upstream: Pick<Upstream, "targets" | "jobs">;
@@ -93,21 +95,31 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   const { database, clock, config, settings, prices, metrics, log } = options;
   const { onNews, onLowBalance } = options;
   const { taskPool: pool, jobPool } = database;
-  const vendors = mountsOf(options);
+  const vendors = new Map(mountsOf(options));
   let listening = "";
   const publicUrl = (): string => settings.publicUrl ?? listening;
   const links = createLinks(options.masterKey, clock);
   const jobTracker = createJobTracker({ pool, onNews, refreshMs: options.taskTimings?.refreshMs });
-  const byName = new Map([...vendors.values()].map((mount) => [mount.config.name, mount]));
+  const byName = new Map(mountsByName(vendors));
+  const natives = new Map(workerVendors(byName, jobTracker));
+  config.onExchange(() => {
+    refill(vendors, mountsOf(options));
+    refill(byName, mountsByName(vendors));
+    refill(natives, workerVendors(byName, jobTracker));
+  });
   const notify = createNotify({ vendors: byName, links, publicUrl });
   const needs = { pool, clock, notify, onLowBalance, onNews };
   const external = createExternalTasks({ ...needs, pricing: createPricing(prices, clock) });
   const { allowHosts } = config.webhooks;
-  const findModel = createFindNativeModel(config.models.values());
+  const names = derived(
+    () => config.models,
+    (models) => createFindNativeModel(models.values()),
+  );
+  const findModel: FindNativeModel = (vendor, name) => names()(vendor, name);
   const { jobs: routing } = options.upstream;
   const versions = createVersionLookup(findModel);
   const own = { vendors, clock, findModel, versions, pool, external, jobTracker };
-  const uploads = createUploads(pool, config.limits.uploads ?? uploadLimitsDefault);
+  const uploads = createUploads(pool, () => config.limits.uploads ?? uploadLimitsDefault);
   const { isKeyUsable } = options;
   const context = { ...own, links, uploads, isKeyUsable, allowHosts, publicUrl };
   return {
@@ -120,17 +132,7 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
             recordedKinds.has(route.kind) && route.method === method && route.path.test(path),
         ),
     })),
-    natives: new Map(
-      [...byName].map(([name, mount]) => [
-        name,
-        {
-          tasks: jobTracker.tasksOf(mount),
-          maxInFlight: undefined,
-          baseUrl: mount.config.baseUrl,
-          isFileOptional: true,
-        },
-      ]),
-    ),
+    natives,
     notify,
     jobs: createNativeJobs(jobPool, (message, fields) => log.warn(fields, message)),
     serve(parts) {
@@ -142,6 +144,28 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
       return urls;
     },
   };
+}
+
+function mountsByName(
+  mounts: ReadonlyMap<string, NativeMount>,
+): (readonly [string, NativeMount])[] {
+  return [...mounts.values()].map((mount) => [mount.config.name, mount]);
+}
+
+/** The vendors of native jobs, by name, for workers. */
+function workerVendors(
+  mounts: ReadonlyMap<string, NativeMount>,
+  jobTracker: JobTracker,
+): (readonly [string, WorkerVendor])[] {
+  return [...mounts].map(([name, mount]) => [
+    name,
+    {
+      tasks: jobTracker.tasksOf(mount),
+      maxInFlight: undefined,
+      baseUrl: mount.config.baseUrl,
+      isFileOptional: true,
+    },
+  ]);
 }
 
 /** The kinds of routes whose requests are in the call log. */

@@ -40,12 +40,13 @@ const sql = {
     date_trunc('day', now(), 'utc') + interval '1 day' - now()))::int as seconds`,
 } as const;
 
-/** Creates the counter. */
-export function createUploads(pool: Pool, limits: UploadLimits): Uploads {
+/** Creates the counter. @param limitsNow the limits in force */
+export function createUploads(pool: Pool, limitsNow: () => UploadLimits): Uploads {
   return {
     async admit({ accountId, objects, bytes }) {
       const { rowCount: funded } = await mapDatabaseLoss(pool.query(sql.money, [accountId]));
       if (funded === 0) throw noMoney();
+      const limits = limitsNow();
       const values = [accountId, objects, bytes, limits.objectsPerDay, limits.bytesPerDay];
       const { rowCount: counted } = await mapDatabaseLoss(pool.query(sql.count, values));
       if (counted !== 0) return;

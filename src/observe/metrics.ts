@@ -36,6 +36,14 @@ interface GaugeFacts {
 /** The gauges that are read at each scrape, by name. */
 export const gauges = {
   uas_workers: { help: "Processes that serve calls." },
+  uas_config_load_time_seconds: {
+    help: "Time since unix epoch in seconds when the newest process loaded its configuration.",
+    aggregator: "max",
+  },
+  uas_config_load_failed: {
+    help: "1 if the last attempt to load another configuration failed. Alarm above 0.",
+    aggregator: "max",
+  },
   uas_calls_running: { help: "Running calls." },
   uas_replies_drained: { help: "Replies that are read on after their clients disconnected." },
   uas_websocket_connections: { help: "Open WebSocket connections." },
@@ -118,6 +126,12 @@ export function createMetrics() {
 
 function edgeMetrics(registry: Registry) {
   const metrics = {
+    configInfo: new Gauge({
+      registers: [registry],
+      name: "uas_config_info",
+      help: "Processes in which the configuration with this hash is in force.",
+      labelNames: ["source", "hash"],
+    }),
     authFailures: new Counter({
       registers: [registry],
       name: "uas_auth_failures_total",

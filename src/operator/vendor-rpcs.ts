@@ -92,11 +92,12 @@ export function createVendorRpcs(
   options: VendorRpcOptions,
 ): Pick<Rpcs, "listVendors" | "testVendor" | "clearUnlimitedModel" | "listConfiguredModels"> {
   const { config, pool, clock } = options;
-  const models = [...config.models.values()];
-  const vendors = [...config.vendors.values()].filter(({ name }) => servedBy(models, name).length);
+  const models = (): readonly ModelConfig[] => [...config.models.values()];
+  const vendors = (): readonly VendorConfig[] =>
+    [...config.vendors.values()].filter(({ name }) => servedBy(models(), name).length > 0);
   return {
     async listVendors(request) {
-      const { items, nextPageToken } = pageOf(request, vendors, ({ name }) => name);
+      const { items, nextPageToken } = pageOf(request, vendors(), ({ name }) => name);
       const { rows } = await mapDatabaseLoss(pool.query<RecentRow>(recentSql, [recentFrom(clock)]));
       const recent = new Map(rows.map((row) => [row.vendor, row]));
       const marked = await mapDatabaseLoss(pool.query<UnlimitedRow>(unlimitedSql));
@@ -109,7 +110,7 @@ export function createVendorRpcs(
     },
 
     async testVendor({ vendor, modelKey }) {
-      const model = modelToTest(servedBy(models, vendor), { vendor, modelKey });
+      const model = modelToTest(servedBy(models(), vendor), { vendor, modelKey });
       const startMs = performance.now();
       const { text, error } = await options.test(model, vendor);
       return {
@@ -127,7 +128,7 @@ export function createVendorRpcs(
     },
 
     async listConfiguredModels(request) {
-      const { items, nextPageToken } = pageOf(request, models, ({ key }) => key);
+      const { items, nextPageToken } = pageOf(request, models(), ({ key }) => key);
       return {
         models: items.map((model) => ({
           modelKey: model.key,

@@ -5,6 +5,7 @@
 import type { Logger } from "pino";
 import type { RouteConfig, VendorConfig } from "../config/config.ts";
 import { breakerDefault } from "../config/routing.ts";
+import { refill } from "../core/derived.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Vendor } from "../provider/vendor.ts";
 import { type AttemptFailure, Breaker, type BreakerState } from "./breaker.ts";
@@ -176,7 +177,7 @@ export class Targets {
   readonly clock: () => number;
   readonly #options: TargetsOptions;
   readonly #vendors = new Map<string, VendorTarget>();
-  readonly #byConfig = new WeakMap<RouteConfig, RouteTarget>();
+  #byConfig = new WeakMap<RouteConfig, RouteTarget>();
   readonly #routes = new Map<string, RouteTarget>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -185,6 +186,30 @@ export class Targets {
     this.#options = options;
     this.clock = options.clock ?? (() => performance.now());
     for (const [name, open] of vendors) this.#vendors.set(name, this.#vendorTarget(open));
+  }
+
+  /**
+   * Exchanges the vendors. A vendor that is the same object as before keeps its breakers, averages
+   * and pauses. Attempts of running calls keep the target that they have taken.
+   */
+  exchange(vendors: ReadonlyMap<string, OpenVendor>): void {
+    const before = new Map(this.#vendors);
+    refill(
+      this.#vendors,
+      [...vendors].map(([name, open]) => [name, this.#kept(before.get(name), open)]),
+    );
+    for (const [key, route] of this.#routes) {
+      if (this.#vendors.get(route.vendor) === route.owner) continue;
+      this.#routes.delete(key);
+      this.#hide(route);
+    }
+    for (const [name, { credentials }] of before) {
+      if (this.#vendors.get(name)?.credentials === credentials) continue;
+      for (const credential of credentials) this.#hide(credential);
+    }
+    // After the old ones are hidden: a new credential may have the name of an old one.
+    for (const target of this.all()) this.#show(target);
+    this.#byConfig = new WeakMap();
   }
 
   start(): Promise<void> {
@@ -234,6 +259,10 @@ export class Targets {
     this.#report(target);
   }
 
+  #kept(before: VendorTarget | undefined, open: OpenVendor): VendorTarget {
+    return before?.config === open.config ? before : this.#vendorTarget(open);
+  }
+
   #vendorTarget({ config, clients }: OpenVendor): VendorTarget {
     const [first, ...others] = clients;
     const credentials = [
@@ -272,6 +301,10 @@ export class Targets {
     }
     const { failure } = breaker.open;
     log.warn({ ...fields, failure }, "a circuit breaker opened: calls go elsewhere if they can");
+  }
+
+  #hide({ vendor, model, credential }: Target): void {
+    this.#options.metrics.breakerState.remove({ vendor, model, credential });
   }
 
   #show({ vendor, model, credential, breaker }: Target): void {

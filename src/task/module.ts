@@ -6,8 +6,10 @@ import type { CallRow } from "../billing/calls/call-row.ts";
 import { createPricing, type PriceBook } from "../billing/prices/pricing.ts";
 import { callCost } from "../billing/prices/cost.ts";
 import type { Config, Settings } from "../config/config.ts";
+import type { LiveConfig } from "../config/live-config.ts";
 import { priceAt } from "../config/price.ts";
 import type { Clock } from "../core/clock.ts";
+import { refill } from "../core/derived.ts";
 import { countVendorLoss, type Metrics } from "../observe/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../core/money.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
@@ -162,7 +164,7 @@ function watchPolls(metrics: Metrics, waitSlots: WaitSlots): void {
 export interface TaskProcessingOptions {
   readonly clock: Clock;
   readonly database: Database;
-  readonly config: Pick<Config, "models" | "vendors">;
+  readonly config: LiveConfig;
   readonly settings: Pick<Settings, "publicUrl" | "workers">;
   /** Tasks that were submitted to a vendor's native API. */
   readonly native: Pick<WorkerOptions, "natives" | "notify">;
@@ -217,17 +219,23 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
       for (const [state, count] of counts) metrics.tasks.set({ state }, count);
     },
   });
+  const vendors = new Map(workerVendors(options));
+  const texts = new Map(textVendors(options));
+  config.onExchange(() => {
+    refill(vendors, workerVendors(options));
+    refill(texts, textVendors(options));
+  });
   const worker = createTaskWorker({
     pool,
     results,
     warn,
     onLowBalance,
     onLoss,
-    models: config.models,
-    vendors: workerVendors(options),
+    config,
+    vendors,
     routing: options.upstream.jobs,
     ...pickNative(options.native),
-    text: { ...textRunner(options), vendors: textVendors(options) },
+    text: { ...textRunner(options), vendors: texts },
     findPrice: (version) => prices.find(version),
     vendorCost: vendorCostOf(config),
     timings: options.taskTimings ?? {},
@@ -313,11 +321,9 @@ function textVendors({
   );
 }
 
-function vendorCostOf({
-  models,
-}: Pick<Config, "models">): NonNullable<WorkerOptions["vendorCost"]> {
+function vendorCostOf(config: Pick<Config, "models">): NonNullable<WorkerOptions["vendorCost"]> {
   return ({ model, vendor, vendor_model: name, create_time: time }, usage) => {
-    const routes = models.get(model)?.routes ?? [];
+    const routes = config.models.get(model)?.routes ?? [];
     const costs = routes.find((each) => each.vendor === vendor && each.model === name)?.costs;
     return costs && callCost(priceAt(costs, time.getTime()), usage);
   };

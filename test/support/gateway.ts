@@ -106,6 +106,8 @@ export interface Gateway {
   calls(requestId: string, count: number): Promise<RecordedCall[]>;
   /** Money of an account, in nano-USD. */
   money(accountId: string): Promise<Money>;
+  /** Puts another configuration into force, as a reload does. */
+  reconfigure(change: Partial<GatewayOptions>): ReturnType<OpenGateway["reload"]>;
   /** Ends everything; throws if the books are wrong, or money is still held. */
   close(): Promise<void>;
 }
@@ -151,7 +153,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const database = options.database ?? (await createTestDatabase());
   const log: string[] = [];
   const dataDir = mkdtempSync(join(tmpdir(), "uas-gateway-"));
+  let config = configOf(options);
   const app = await openGateway({
+    readConfig: () => Promise.resolve(config),
     settings: {
       configPath: undefined,
       dataDir,
@@ -168,7 +172,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       drainDelayMs: 0,
       ...options.settings,
     },
-    config: configOf(options),
+    config,
     ...(options.clock && { clock: options.clock }),
     ...(options.taskTimings && { taskTimings: options.taskTimings }),
     log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
@@ -211,6 +215,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     },
     customer: (wanted = {}) => createCustomer(app, wanted),
     money: (accountId) => moneyOf(billing, accountId),
+    reconfigure(change) {
+      config = configOf({ ...options, ...change });
+      return app.reload();
+    },
     async close() {
       try {
         await expectCleanBooks(database.url);
@@ -294,6 +302,8 @@ function configOf(options: GatewayOptions): Config {
   const [first = ""] = Object.keys(vendors);
   return {
     source: "test",
+    document: "",
+    hash: "",
     isDemo: false,
     vendors: new Map(
       Object.entries(vendors).map(([name, vendor]) => [name, vendorOf(name, vendor)]),

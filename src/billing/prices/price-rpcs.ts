@@ -16,7 +16,7 @@ import {
   type RouteCost,
   RouteCostSchema,
 } from "../../../gen/uas/billing/v1/price_pb.ts";
-import type { DatedPrice, ModelConfig, PriceConfig } from "../../config/config.ts";
+import type { Config, DatedPrice, ModelConfig, PriceConfig } from "../../config/config.ts";
 import { priceAt } from "../../config/price.ts";
 import { isOperator } from "../../core/caller-rules.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -31,8 +31,8 @@ import { priceMessage } from "./price-message.ts";
 interface PriceRpcOptions {
   readonly pool: Queryable;
   readonly clock: Clock;
-  /** The configured models, by key. */
-  readonly models: ReadonlyMap<string, ModelConfig>;
+  /** Its models are read for each request. */
+  readonly config: Pick<Config, "models">;
 }
 
 type StoredPriceRow = RowOf<
@@ -51,14 +51,14 @@ const storedPricesSql =
 export function createPriceRpcs({
   pool,
   clock,
-  models,
+  config,
 }: PriceRpcOptions): Pick<ServiceImpl<typeof BillingService>, "getPrice" | "listPrices"> {
   const read = async (keys: readonly string[], withCosts: boolean): Promise<ModelPrices[]> => {
     const { rows } = await pool.query<StoredPriceRow>(storedPricesSql, [keys]);
     const nowMs = clock.now();
     return keys.map((modelKey) => {
       const noted = rows.filter(({ model }) => model === modelKey);
-      const model = models.get(modelKey);
+      const model = config.models.get(modelKey);
       return create(ModelPricesSchema, {
         modelKey,
         versions: versionsOf(model, noted, nowMs),
@@ -78,7 +78,7 @@ export function createPriceRpcs({
     async listPrices(request, context) {
       const page = readPage(request);
       const { after = "" } = page;
-      const keys = [...models.keys()].filter((key) => key > after).toSorted();
+      const keys = [...config.models.keys()].filter((key) => key > after).toSorted();
       const { items, nextPageToken } = cutPage(page, keys, (key) => key);
       const prices = await read(items, isOperator(context));
       return create(ListPricesResponseSchema, { prices, nextPageToken });

@@ -10,7 +10,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Metrics } from "../../observe/metrics.ts";
 import type { Admission } from "../admission.ts";
 import type { Catalogue } from "../catalogue.ts";
-import type { LimitDefaults } from "../../config/config.ts";
+import type { Config } from "../../config/config.ts";
 import type { AdmissionQueues } from "../../limits/admission-queue.ts";
 import type { Limiter } from "../../limits/limiter.ts";
 import type { RunningCalls } from "../running-calls.ts";
@@ -43,7 +43,8 @@ export interface PipelineDeps {
   readonly upstream: Upstream;
   readonly calls: RunningCalls;
   readonly limiter: Pick<Limiter, "admit" | "isFar" | "end">;
-  readonly limitDefaults: LimitDefaults;
+  /** In force; its limits are read for each call. */
+  readonly config: Pick<Config, "limits">;
   /** Queues in which calls wait for a free slot of their limits. */
   readonly limitQueues: Pick<AdmissionQueues, "admit" | "onEnd">;
   readonly streams: MonitoredStreams;

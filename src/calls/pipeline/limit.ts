@@ -32,12 +32,12 @@ export interface Limiting {
  */
 export function limit<Out extends Chunk>(quoted: Quoted<Out>): Limiting | undefined {
   const { call, context, model, tokens, planFor, deps } = quoted;
-  const subjects = subjectsOf(context.caller, model.key, deps.limitDefaults);
+  const subjects = subjectsOf(context.caller, model.key, deps.config.limits);
   if (subjects === undefined) return undefined;
   const isTokenLimited = subjects.some(({ limits }) => limits.tpm !== undefined);
   const most = isTokenLimited ? tokens.bound + planFor(0).maxTokens : 0;
   const request = { subjects, tokens: most };
-  const { accountId, keyId, limitWaitMs: waitMs = deps.limitDefaults.waitMs ?? 0 } = context.caller;
+  const { accountId, keyId, limitWaitMs: waitMs = deps.config.limits.waitMs ?? 0 } = context.caller;
   // A call that may wait for capacity must hold no money while it waits.
   const isFirst = waitMs > 0 || !deps.limiter.isFar(request);
   const verdict = (call.limiting =

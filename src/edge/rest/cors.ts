@@ -14,19 +14,19 @@ const consolePath = /^\/console(?:\/|$|\?)/;
 /**
  * Registers the headers for all routes that are registered afterwards.
  *
- * @param origins exact origins, or `*`. Empty: nothing is registered, and no request pays for it
+ * @param origins returns exact origins, or `*`; called for each request of a page
  */
-export function registerCors(app: FastifyInstance, origins: readonly string[]): void {
-  if (origins.length === 0) return;
-  const isOpen = origins.includes("*");
-  const known = new Set(origins);
+export function registerCors(app: FastifyInstance, origins: () => readonly string[]): void {
   app.addHook("onRequest", (request, reply, done) => {
     const { method, headers } = request;
     const { origin } = headers;
     if (origin === undefined || consolePath.test(request.url)) return done();
+    const known = origins();
+    if (known.length === 0) return done();
+    const isOpen = known.includes("*");
     const { raw } = reply;
     if (!isOpen) raw.setHeader("vary", "origin");
-    if (isOpen || known.has(origin)) {
+    if (isOpen || known.includes(origin)) {
       raw.setHeader("access-control-allow-origin", isOpen ? "*" : origin);
       raw.setHeader("access-control-expose-headers", "*");
       if (method === "OPTIONS" && isPreflight(headers)) {

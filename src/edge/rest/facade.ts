@@ -57,7 +57,7 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   const refusePath = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
     sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url, fixedPaths));
   consoleHost?.separate(app, refusePath);
-  registerCors(app, options.corsOrigins ?? []);
+  registerCors(app, options.corsOrigins ?? (() => []));
   // Only routes read bodies, once they have identified the caller.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));

@@ -125,8 +125,8 @@ export interface FacadeOptions {
   readonly callbacks?: CallbackReceiver;
   /** The native vendor APIs to serve. */
   readonly natives: readonly NativePrefix[];
-  /** The origins whose pages may call. Empty by default. */
-  readonly corsOrigins?: readonly string[] | undefined;
+  /** Returns the origins whose pages may call. None by default. */
+  readonly corsOrigins?: (() => readonly string[]) | undefined;
   /** Addresses and ranges of trusted proxies. */
   readonly trustProxy: readonly string[];
   /** The public origin; with https, browsers use nothing else. Unknown by default. */

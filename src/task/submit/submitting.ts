@@ -379,7 +379,7 @@ function nextRoute(
   { options, vendorOf }: TaskWork,
   { task, triedRoutes: before = [] }: Work,
 ): { readonly next: RouteConfig | undefined; readonly triedRoutes: readonly RouteConfig[] } {
-  const model = options.models.get(task.model);
+  const model = options.config.models.get(task.model);
   const isHere = (r: RouteConfig): boolean =>
     r.vendor === task.vendor && r.model === task.vendor_model;
   const here = model?.routes.find(isHere);

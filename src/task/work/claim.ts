@@ -307,13 +307,13 @@ export type TaskVendorRef = Pick<
  * Undefined if it is not configured in this process.
  */
 export function vendorFor(
-  options: Pick<WorkerOptions, "vendors" | "natives" | "models" | "text">,
+  options: Pick<WorkerOptions, "vendors" | "natives" | "config" | "text">,
   { type, model: key, vendor, vendor_model: name, credential, path }: TaskVendorRef,
 ): WorkerVendor | undefined {
   if (path !== null) return options.natives?.get(vendor);
   if (type !== ModelType.TEXT) return options.vendors.get(vendorKey(vendor, credential));
   const known = options.text?.vendors.get(vendor);
-  const model = options.models.get(key);
+  const model = options.config.models.get(key);
   const route = model?.routes.find((each) => each.vendor === vendor && each.model === name);
   const { run } = options.text ?? {};
   if (!known || !run || !model || !route) return undefined;

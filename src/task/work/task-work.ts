@@ -132,7 +132,7 @@ export class TaskWork {
 
   /** Maximum running time of a task of a model. */
   runMs(model: string): number {
-    return this.options.models.get(model)?.deadlineMs ?? this.timings.runMs;
+    return this.options.config.models.get(model)?.deadlineMs ?? this.timings.runMs;
   }
 
   /**
@@ -400,7 +400,10 @@ export class TaskWork {
    * The requested units. A model that was removed while its task ran does not make the task free.
    */
   #asked(task: WholeTask): Pick<Ended, "asked"> {
-    const model = this.options.models.get(task.model) ?? { type: task.type, maxOutputTokens: 0 };
+    const model = this.options.config.models.get(task.model) ?? {
+      type: task.type,
+      maxOutputTokens: 0,
+    };
     const vendor = this.vendorOf(task);
     return vendor ? { asked: requestedUnits(vendor.tasks, task.params, model) } : {};
   }

@@ -2,7 +2,7 @@
 import type { Pool } from "pg";
 import type { CallRow } from "../../billing/calls/call-row.ts";
 import type { CallUsage } from "../../billing/prices/cost.ts";
-import type { ModelConfig, PriceConfig } from "../../config/config.ts";
+import type { Config, PriceConfig } from "../../config/config.ts";
 import {
   taskFaultMs,
   taskFaultPauseMs,
@@ -44,10 +44,10 @@ export interface WorkerOptions extends TransitionOptions {
   /** Runs TEXT tasks. By default none; other processes may run them until their deadline. */
   readonly text?: WorkerText;
   /**
-   * By model key. Tasks of other models are left to processes that are configured for them, until
-   * their deadline.
+   * Its models are read at each step. Tasks of other models are left to processes that are
+   * configured for them, until their deadline.
    */
-  readonly models: ReadonlyMap<string, ModelConfig>;
+  readonly config: Pick<Config, "models">;
   readonly results: ResultStore;
   /** Finds the price of a task's hold. */
   readonly findPrice: (version: string) => Promise<PriceConfig | undefined>;

@@ -17,6 +17,8 @@ import {
   taskClaimMax,
   taskSubmitsMax,
 } from "../../core/limits.ts";
+import type { Config } from "../../config/config.ts";
+import { derived } from "../../core/derived.ts";
 import { nilUuid } from "../../core/uuid.ts";
 import { LeaseLoop } from "../../db/lease-loop.ts";
 import {
@@ -81,7 +83,7 @@ class RunningWorker implements TaskWorker {
   readonly #running: RunningSteps;
   readonly #lateCharges: LateChargeSteps;
   readonly #finalizing: FinalizeSteps;
-  readonly #routes: ReadonlyMap<string, readonly TaskRoute[]>;
+  readonly #routes: () => ReadonlyMap<string, readonly TaskRoute[]>;
   readonly #submits: StepLimit = { max: taskSubmitsMax, count: 0 };
   readonly #checks: StepLimit = { max: taskChecksMax, count: 0 };
   /** The account that was served last: its next turn follows the others'. */
@@ -116,7 +118,10 @@ class RunningWorker implements TaskWorker {
     this.#submitting = new SubmitSteps(work, finalize, vendorHealth);
     this.#running = new RunningSteps(work, finalize, vendorHealth);
     this.#lateCharges = new LateChargeSteps(work, vendorHealth);
-    this.#routes = routesOf(options);
+    this.#routes = derived(
+      () => options.config.models,
+      (models) => routesOf(options, models),
+    );
   }
 
   underWay = (): number => this.#leases.size;
@@ -178,7 +183,7 @@ class RunningWorker implements TaskWorker {
     if (limit === 0) return;
     const claimStartMs = performance.now();
     const claiming = claimQueued(this.#pool, {
-      routes: this.#routes,
+      routes: this.#routes(),
       choose: (model, usable) => this.#choose(model, usable),
       vendorMax: (vendor) => (vendors.get(vendor) ?? text?.vendors.get(vendor))?.maxInFlight,
       accountMax,
@@ -208,10 +213,10 @@ class RunningWorker implements TaskWorker {
   }
 
   #choose(model: string, usable: readonly TaskRoute[]): TaskRoute | undefined {
-    const { routing, models } = this.#work.options;
-    const config = models.get(model);
-    if (routing === undefined || config === undefined) return usable[0];
-    return routing.chooseRoute(config, usable);
+    const { routing, config } = this.#work.options;
+    const found = config.models.get(model);
+    if (routing === undefined || found === undefined) return usable[0];
+    return routing.chooseRoute(found, usable);
   }
 
   /** Number of tasks that can be claimed for steps of a kind; 0 if the limit is reached. */
@@ -295,8 +300,11 @@ function createVendorHealth({ options, timings, random, warn }: TaskWork): Vendo
 }
 
 /** The routes of each model whose vendors run tasks of its type. */
-function routesOf(options: WorkerOptions): ReadonlyMap<string, readonly TaskRoute[]> {
-  const routes = [...options.models].map(([key, model]): [string, readonly TaskRoute[]] => {
+function routesOf(
+  options: WorkerOptions,
+  models: Config["models"],
+): ReadonlyMap<string, readonly TaskRoute[]> {
+  const routes = [...models].map(([key, model]): [string, readonly TaskRoute[]] => {
     const { type } = model;
     const canRun = ({ vendor, model: name }: TaskRoute): boolean =>
       vendorFor(options, {

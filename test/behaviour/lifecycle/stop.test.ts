@@ -103,57 +103,39 @@ describe("SIGTERM", () => {
 });
 
 describe("SIGHUP", () => {
-  it("R-OPS-2: drains a gateway of one process like SIGTERM, and leaves no PostgreSQL behind", async () => {
-    const place = makePlace();
-    const gateway = new Process(place);
-    onTestFinished(async () => {
-      await gateway.kill();
-      place.close();
-    });
-    await gateway.listening();
-    const mark = join(place.folder, ".data/postgres/postmaster.pid");
-    expect(existsSync(mark)).toBe(true);
-    gateway.signal("SIGHUP");
-    const { code, err } = await gateway.ended;
-    expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(existsSync(mark)).toBe(false);
-  });
-
-  it("R-OPS-2: SIGHUP during a stop cuts no call, whichever signal began the stop", async () => {
+  it("R-OPS-1: SIGHUP puts the file into force in a gateway of one process; a faulty one changes nothing", async () => {
     const { key } = await served.customer();
-    for (const first of ["SIGTERM", "SIGHUP"] as const) {
-      // Longer than a second signal counts as an echo of the first.
-      const gateway = await served.start({ UAS_DRAIN_DELAY: "500ms" });
-      const gate = gated();
-      served.upstream.always(gate.behaviour);
-      const running = stream(gateway.url, key, `hung-up-${first}`);
-      await gate.begun;
-      gateway.signal(first);
-      await gateway.logged("draining");
-      gateway.signal("SIGHUP");
-      gate.finish();
-      const { body, isCut } = await running;
-      expect(isCut, first).toBe(false);
-      expect(body.toString()).toMatch(/ and finished[\s\S]*data: \[DONE\]\n\n$/);
-      const { code, err } = await gateway.ended;
-      expect({ code, err }, first).toEqual({ code: 0, err: "" });
-    }
-    expect(await served.held()).toBe(0n);
+    const gateway = await served.start();
+    served.configure((yaml) => `${yaml}no_such_key: 1\n`);
+    gateway.signal("SIGHUP");
+    const refused = "the configuration was not loaded; the previous one stays in force";
+    expect((await gateway.logged(refused))["reason"]).toContain("no_such_key: unknown key");
+    served.configure((yaml) => yaml.replace("no_such_key: 1\n", "").replace("  m:", "  renamed:"));
+    onTestFinished(() => served.configure((yaml) => yaml.replace("  renamed:", "  m:")));
+    expect((await stream(gateway.url, key)).status).toBe(200);
+    gateway.signal("SIGHUP");
+    await gateway.logged("the configuration was loaded");
+    expect((await stream(gateway.url, key)).status).toBe(404);
+    expect((await gateway.stop()).code).toBe(0);
   });
 
-  it("R-OPS-2: a SIGTERM after SIGHUP is the first of the two that end a process without a drain", async () => {
+  it("R-OPS-2: SIGHUP during a stop cuts no call", async () => {
     const { key } = await served.customer();
     const gateway = await served.start({ UAS_DRAIN_DELAY: "500ms" });
     const gate = gated();
     served.upstream.always(gate.behaviour);
-    const running = stream(gateway.url, key, "hung-up-then-stopped");
+    const running = stream(gateway.url, key, "hung-up");
     await gate.begun;
-    gateway.signal("SIGHUP");
-    await gateway.logged("draining");
     gateway.signal("SIGTERM");
+    await gateway.logged("draining");
+    gateway.signal("SIGHUP");
     gate.finish();
-    expect((await running).isCut).toBe(false);
-    expect((await gateway.ended).code).toBe(0);
+    const { body, isCut } = await running;
+    expect(isCut).toBe(false);
+    expect(body.toString()).toMatch(/ and finished[\s\S]*data: \[DONE\]\n\n$/);
+    const { code, err } = await gateway.ended;
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(await served.held()).toBe(0n);
   });
 });
 

@@ -112,7 +112,7 @@ describe("R-KEY-1: copies of keys", () => {
     const masterKey = () => Buffer.alloc(32, master);
     const warn = (message: string): void => void warnings.push(message);
     return {
-      copies: createKeyCopies({ pool: site.pool, masterKey, isOn, isKeySure, warn }),
+      copies: createKeyCopies({ pool: site.pool, masterKey, isOn: () => isOn, isKeySure, warn }),
       warnings,
     };
   };
@@ -130,7 +130,7 @@ describe("R-KEY-1: copies of keys", () => {
       masterKey: () => {
         throw new Error("Cannot store a master key in /dev/null/master.key");
       },
-      isOn: true,
+      isOn: () => true,
       isKeySure: true,
       warn: (message) => void warnings.push(message),
     });

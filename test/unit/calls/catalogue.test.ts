@@ -28,7 +28,7 @@ function caller(models?: string[]): Caller {
 const all = ["b", "a/b", "Z", "a"];
 const facts = { offeredSince: () => undefined, clock: systemClock };
 
-const catalogue = createCatalogue(new Map(all.map((key) => [key, model(key)])));
+const catalogue = createCatalogue({ models: new Map(all.map((key) => [key, model(key)])) });
 
 function refusal(who: Caller, key: string): GatewayError {
   try {
@@ -46,9 +46,9 @@ function listed(who: Caller): string[] {
 describe("the catalogue", () => {
   it("the catalogue refuses to generate text with models of other types (R-ERR-7)", () => {
     const picture = { ...model("picture"), type: ModelType.IMAGE };
-    const both = createCatalogue(
-      new Map([...all.map((key) => model(key)), picture].map((m) => [m.key, m])),
-    );
+    const both = createCatalogue({
+      models: new Map([...all.map((key) => model(key)), picture].map((m) => [m.key, m])),
+    });
     expect(both.authorizeText(caller(), "a").key).toBe("a");
     expect(both.authorize(caller(), "picture").key).toBe("picture");
     const refused = expect.objectContaining({

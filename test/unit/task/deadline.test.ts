@@ -27,7 +27,7 @@ test("a task has the deadline of its model, however many are taken at once", asy
     known.map(({ key }) => tasks.submit({ accountId: account, model: key })),
   );
   const models = new Map(known.map((each) => [each.key, each]));
-  tasks.work({ vendors: new Map([["v", v]]), models, timings: { runMs: 60_000 } });
+  tasks.work({ vendors: new Map([["v", v]]), config: { models }, timings: { runMs: 60_000 } });
   const [long = "", short = "", plain = ""] = ids;
   expect(await tasks.ended([short])).toMatchObject([
     { state: "failed", error_code: "task_timeout", cost: "0" },
@@ -62,6 +62,6 @@ test("a task whose vendor does not answer at the deadline fails with task_timeou
   const id = await tasks.submit({ accountId });
   const v = vendor({ poll: () => Promise.reject(new HttpFailure("reset", "gone")) });
   const models = new Map([["m", { ...model("m", ["v"]), deadlineMs: 50 }]]);
-  tasks.work({ vendors: new Map([["v", v]]), models });
+  tasks.work({ vendors: new Map([["v", v]]), config: { models } });
   expect(await tasks.ended([id])).toMatchObject([{ error_code: "task_timeout", cost: "0" }]);
 });

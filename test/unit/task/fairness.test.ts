@@ -97,10 +97,12 @@ test("a vendor's limit of running tasks holds, and its queued tasks do not block
   const wide = vendor({ poll: () => Promise.resolve(running) });
   tasks.work({
     vendors: new Map(Object.entries({ narrow, wide })),
-    models: new Map([
-      ["full", model("full", ["narrow"])],
-      ["other", model("other", ["wide"])],
-    ]),
+    config: {
+      models: new Map([
+        ["full", model("full", ["narrow"])],
+        ["other", model("other", ["wide"])],
+      ]),
+    },
     accountMax: 6,
     timings: { pollMs: 600_000, pollMsMax: 600_000 },
   });

@@ -130,7 +130,7 @@ export async function openTasks() {
     clock: systemClock,
     config,
     admission: new Admission({
-      catalogue: createCatalogue(config.models),
+      catalogue: createCatalogue(config),
       calls: new RunningCalls(),
     }),
     vendors: new Map(named) as unknown as ReadonlyMap<string, Vendor>,

@@ -35,7 +35,7 @@ function texts(run: TextRunner, ...names: string[]): TestWorkerOptions {
   const text = { ...model("t", vendors), type: ModelType.TEXT, maxOutputTokens: 100 };
   return {
     vendors: new Map(),
-    models: new Map([["t", text]]),
+    config: { models: new Map([["t", text]]) },
     text: { run, vendors: new Map(vendors.map((name) => [name, { maxInFlight: undefined }])) },
     findPrice: () => Promise.resolve(price),
   };

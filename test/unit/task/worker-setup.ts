@@ -47,7 +47,7 @@ export const results: WorkerOptions["results"] = {
 };
 
 /** Options of a test's worker; the rest has defaults below. */
-export type TestWorkerOptions = Partial<WorkerOptions> & Pick<WorkerOptions, "vendors" | "models">;
+export type TestWorkerOptions = Partial<WorkerOptions> & Pick<WorkerOptions, "vendors" | "config">;
 
 /** The options of a worker with short times. */
 export function workerOptions(pool: Pool, options: TestWorkerOptions): WorkerOptions {
@@ -98,9 +98,9 @@ export const completed: TaskUpdate = {
 /** One model and its vendors. */
 export function one(
   vendors: Readonly<Record<string, WorkerVendor>>,
-): Pick<WorkerOptions, "vendors" | "models"> {
+): Pick<WorkerOptions, "vendors" | "config"> {
   return {
     vendors: new Map(Object.entries(vendors)),
-    models: new Map([["m", model("m", Object.keys(vendors))]]),
+    config: { models: new Map([["m", model("m", Object.keys(vendors))]]) },
   };
 }

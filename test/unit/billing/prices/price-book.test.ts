@@ -52,7 +52,7 @@ beforeAll(async () => {
     clock: systemClock,
     pool: billing.pool,
     accountExists: async () => true,
-    models,
+    config: { models },
   });
 });
 afterAll(() => billing.close());

@@ -104,7 +104,7 @@ test("a task whose model is removed from the configuration while it runs is char
   tasks.work(one({ v: vendor({ poll: says({ status: "running", progress: 30 }) }) }));
   await until(async () => ((await tasks.row(id)).progress === 30 ? true : undefined));
   await tasks.stopAll();
-  tasks.work({ vendors: new Map([["v", vendor()]]), models: new Map() });
+  tasks.work({ vendors: new Map([["v", vendor()]]), config: { models: new Map() } });
   const [row] = await tasks.ended([id]);
   expect(row).toMatchObject({ state: "completed", cost: "300" });
   expect(await tasks.balance(account)).toEqual({ available: 700n, held: 0n });
