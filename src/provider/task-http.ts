@@ -131,7 +131,7 @@ export function isOk({ status }: TaskReply): boolean {
 }
 
 const outOfService =
-  "The model is temporarily out of service; the operator has been notified, try again later";
+  "The model is temporarily out of service. Try again later; if it lasts, report the request id to the operator";
 const noModel = "The model is not available at its vendor now; try another model or try later";
 const busy = "The model's vendor has no capacity now; try again later";
 

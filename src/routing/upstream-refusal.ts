@@ -128,7 +128,7 @@ function missingModel(): Refusal {
  */
 function outOfService(alarm: "credential" | "money"): Refusal {
   const text =
-    "The model is temporarily out of service; the operator has been notified, try again later";
+    "The model is temporarily out of service. Try again later; if it lasts, report the request id to the operator";
   return {
     isRelayed: false,
     error: new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text, { retryAfterSeconds: 30 }),
