@@ -18,6 +18,7 @@ import { BodyBudget } from "../edge/bodies/body-budget.ts";
 import { createFacade } from "../edge/rest/facade.ts";
 import type { CallbackReceiver, DirectHandlers, FindFile } from "../edge/rest/options.ts";
 import type { RunningCalls } from "../calls/running-calls.ts";
+import type { RequestLog } from "../edge/request-log.ts";
 import { createAccessCheck } from "../edge/rpc/access.ts";
 import { createDirectTransport } from "../edge/rpc/direct-transport.ts";
 import { createKeyGate, createOperatorGate, createSessionGate } from "../edge/rpc/gate.ts";
@@ -43,6 +44,8 @@ export interface EdgeOptions {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Logs requests without a call record. */
+  readonly requests: RequestLog;
   readonly metrics: Metrics;
   readonly calls: RunningCalls;
   readonly services: readonly Service[];
@@ -102,6 +105,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     onRefusedKey,
     metrics,
     log,
+    requests: options.requests,
     isOpen,
     requireCapacity: () => calls.requireCapacity(),
     bodies,

@@ -41,6 +41,7 @@ import { fileSeconds } from "../provider/media/length.ts";
 import { createWebhookSending } from "../webhook/module.ts";
 import { type Backend, type OpenOptions, openBackend, silent } from "./backend.ts";
 import { directHandlers } from "./direct-handlers.ts";
+import { RequestLog } from "../edge/request-log.ts";
 import { createEdges, type EdgeOptions } from "./edges.ts";
 import { watchCalls, watchClock } from "./gauges.ts";
 import { ClockCheck } from "./clock-check.ts";
@@ -293,6 +294,7 @@ async function assemble(
     handlers: inference.handlers,
     calls,
     ledger,
+    refusals: pipeline.deps.refusals,
   });
 
   const operator = createOperatorRoom({
@@ -324,11 +326,13 @@ async function assemble(
     warn,
   });
 
+  const requests = new RequestLog(log);
   const edges = await createEdges({
     settings,
     clock,
     metrics,
     log,
+    requests,
     calls,
     services: [
       ...backend.services,
@@ -341,7 +345,7 @@ async function assemble(
     direct: directHandlers(inference.handlers, nativeCalls.handlers),
     authenticate: authenticator.authenticate,
     identify: signIn.identify,
-    onRefusedKey: inference.refusedKeys.record,
+    onRefusedKey: inference.onRefusedKey,
     whyNotReady: createReadiness({ pool, calls, ledger, clock: clockCheck }),
     findFile: results.find,
     callbacks: tasks.callbacks,
@@ -388,7 +392,7 @@ async function assemble(
       await calls.drain(drainEndMs);
     };
     await Promise.all([endCalls(), processing.stop(limitMs)]);
-    const stopping = [...jobs, results, tasks, inference.refusedKeys];
+    const stopping = [...jobs, results, tasks, pipeline.refusals, requests];
     await Promise.all(stopping.map((each) => each.stop()));
     await ledger.close();
     const open = [counter, freeCounter, authenticator, limiter, opened];

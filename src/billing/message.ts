@@ -12,7 +12,7 @@ import {
 import { type CallRecord, CallRecordSchema } from "../../gen/uas/billing/v1/call_pb.ts";
 import { errorCodeOf } from "../core/error-words.ts";
 import { money } from "../core/money.ts";
-import { rareQuantities } from "./calls/call-record.ts";
+import { rareQuantities, refusedUnit } from "./calls/call-record.ts";
 import type { CallRow } from "./calls/call-row.ts";
 import type { RowOf } from "../db/row.ts";
 import type { BalanceEntity, BookingEntity, LedgerSideEntity } from "./entity.ts";
@@ -88,6 +88,7 @@ export function callMessage(row: StoredCallRow): CallRecord {
       reasoningTokens: row.reasoning_tokens,
       ...rareQuantities(row.units),
     },
+    refusedCount: row.units?.[refusedUnit] ?? 0,
     cost: money(BigInt(row.cost)),
     startTime: timestampFromDate(row.start_time),
     duration: durationFromMs(row.duration_ms),

@@ -6,6 +6,7 @@ import { MediaService } from "../../gen/uas/inference/v1/media_service_pb.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { Pricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings, ModelConfig } from "../config/config.ts";
+import type { OnRefusedKey } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
@@ -20,7 +21,8 @@ import { createMediaHandler } from "./adapters/media/handler.ts";
 import type { MediaTasks } from "./adapters/media/media-tasks.ts";
 import type { DetachedReplies } from "./pipeline/disconnect.ts";
 import { MonitoredStreams } from "./pipeline/hold-monitor.ts";
-import { createRefusedKeys, type RefusedKeys } from "./refused-keys.ts";
+import { Refusals } from "./pipeline/refusals.ts";
+import { createRefusedKeys } from "./refused-keys.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import { createInferenceService, createMediaService } from "./service.ts";
 import type { CallState } from "../responses/stored/responses-memory.ts";
@@ -52,6 +54,8 @@ interface PipelineOptions {
 interface Pipeline {
   readonly deps: PipelineDeps;
   readonly jobs: UnlimitedRoutes;
+  /** To be stopped when all calls have ended. */
+  readonly refusals: Refusals;
 }
 
 /** Creates what calls share. */
@@ -61,11 +65,13 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const { pool, url } = options.database;
   const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
   const catalogue = createCatalogue(config);
+  const refusals = new Refusals({ ledger, log, metrics });
   const deps: PipelineDeps = {
     clock,
     admission: new Admission({ catalogue, calls }),
     catalogue,
     ledger,
+    refusals,
     pricing,
     upstream,
     calls,
@@ -80,7 +86,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     counter,
     freeCounter,
   };
-  return { deps, jobs: unlimitedRoutes };
+  return { deps, jobs: unlimitedRoutes, refusals };
 }
 
 /** Options of {@link createInference}. */
@@ -98,7 +104,8 @@ interface InferenceRoomOptions {
 interface InferenceRoom {
   readonly services: readonly Service[];
   readonly handlers: InferenceHandlers;
-  readonly refusedKeys: RefusedKeys;
+  /** Records calls with keys that are disabled, deleted or expired. */
+  readonly onRefusedKey: OnRefusedKey;
 }
 
 /** Creates the services and handlers of calls. */
@@ -137,6 +144,6 @@ export function createInference(options: InferenceRoomOptions): InferenceRoom {
       serve(MediaService, createMediaService(handlers)),
     ],
     handlers,
-    refusedKeys: createRefusedKeys(pipeline),
+    onRefusedKey: createRefusedKeys(pipeline),
   };
 }

@@ -135,8 +135,8 @@ async function findCalls(
 
 function callList(calls: readonly CallRecord[]): Output {
   const json = calls.map(callJson);
-  const head = ["STARTED", "REQUEST ID", "MODEL", "STATUS", "ENDING", "IN", "OUT", "COST"];
-  const rows = json.map((call) =>
+  const head = ["STARTED", "REQUEST ID", "MODEL", "STATUS", "ENDING", "IN", "OUT", "COST", "CALLS"];
+  const rows = json.map((call, index) =>
     [
       call.startedAt,
       call.requestId,
@@ -146,6 +146,7 @@ function callList(calls: readonly CallRecord[]): Output {
       call.inputTokens,
       call.outputTokens,
       call.cost,
+      calls[index]?.refusedCount || 1,
     ].map(cell),
   );
   return { json, text: table(head, rows) };

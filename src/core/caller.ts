@@ -101,13 +101,11 @@ export type Authenticate = (key: string) => Promise<Caller | RefusedKey | undefi
 /**
  * Called when a call presents a recognised key that is disabled, deleted or expired. The caller
  * gets the same error as for an unknown key.
- *
- * @returns whether the call was recorded
  */
 export type OnRefusedKey = (
   key: RefusedKey,
   call: { readonly requestId: string; readonly path: string },
-) => boolean;
+) => void;
 
 /** The abort reason of calls that the gateway stops, as opposed to clients that disconnect. */
 export class GatewayStopping extends Error {}

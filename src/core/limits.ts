@@ -128,14 +128,14 @@ export const pageSizeMax = 1_000;
 export const bucketsMax = 1_000;
 
 /**
- * Maximum number of recorded calls of one recognised key that is disabled, deleted or expired, per
- * {@link refusedKeyWindowMs}: enough to identify the caller. Further calls are counted.
+ * Maximum number of refused calls of one key with one reason that have a record and a log line
+ * each, per {@link refusalWindowMs}: enough to identify the caller. Further ones share one record.
  */
-export const refusedKeyRecordsMax = 10;
-/** The window of {@link refusedKeyRecordsMax} and {@link refusedKeysMax}. */
-export const refusedKeyWindowMs = minute;
-/** Maximum number of such keys with recorded calls per {@link refusedKeyWindowMs}. */
-export const refusedKeysMax = 10_000;
+export const refusalRecordsMax = 10;
+/** The window of {@link refusalRecordsMax} and {@link refusalKindsMax}. */
+export const refusalWindowMs = minute;
+/** Maximum number of keys and reasons that a process counts per {@link refusalWindowMs}. */
+export const refusalKindsMax = 10_000;
 
 // Holds and the ledger
 

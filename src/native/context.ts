@@ -6,6 +6,7 @@ import type { HeaderList, NativeMount } from "./mount.ts";
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { Ledger } from "../billing/ledger/ledger.ts";
+import type { Refusals } from "../calls/pipeline/refusals.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Admission } from "../calls/admission.ts";
@@ -33,6 +34,7 @@ export interface NativeContext {
   readonly handlers: Pick<InferenceHandlers, "runAdapter">;
   readonly calls: RunningCalls;
   readonly ledger: Pick<Ledger, "record">;
+  readonly refusals: Pick<Refusals, "passes">;
   readonly pool: Pool;
   readonly external: ExternalTasks;
   readonly jobTracker: JobTracker;

@@ -6,6 +6,7 @@ import type { PoolClient } from "pg";
 import type { Logger } from "pino";
 import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
 import type { Ledger } from "../billing/ledger/ledger.ts";
+import type { Refusals } from "../calls/pipeline/refusals.ts";
 import { type PriceBook, createPricing } from "../billing/prices/pricing.ts";
 import type { Settings } from "../config/config.ts";
 import type { LiveConfig } from "../config/live-config.ts";
@@ -71,6 +72,7 @@ interface NativeRoomParts {
   readonly handlers: InferenceHandlers;
   readonly calls: RunningCalls;
   readonly ledger: Pick<Ledger, "record">;
+  readonly refusals: Pick<Refusals, "passes">;
 }
 
 /** The native room of a server. */

@@ -141,6 +141,7 @@ function recordRefused(
   const call = new Call({ id, startMs, requestId, accountId, keyId, discountBp, path });
   call.model = model;
   call.end(CallEnding.REFUSED, told);
+  if (!context.refusals.passes(call)) return;
   context.ledger.record(callRecord(call));
   reportCall(call, context);
 }

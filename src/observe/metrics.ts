@@ -226,6 +226,12 @@ function moneyMetrics(registry: Registry) {
       help: "Attempts to send an alert by e-mail: sent, refused for good, failed for now.",
       labelNames: ["outcome"],
     }),
+    refusedCalls: new Counter({
+      registers: [registry],
+      name: "uas_calls_refused_total",
+      help: "Calls that were refused before a vendor was called, by error code; those without a record of their own too.",
+      labelNames: ["reason"],
+    }),
     refusedForBalance: new Counter({
       registers: [registry],
       name: "uas_billing_rejected_total",

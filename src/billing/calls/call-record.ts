@@ -157,6 +157,12 @@ function rareColumn(
   return column;
 }
 
+/**
+ * The member of the column `units` with the number of refused calls that share a record. Absent
+ * from the record of one call.
+ */
+export const refusedUnit = "refused";
+
 /** Reads the column `units`. */
 export function rareQuantities(column: CallRow["units"]): RareQuantities {
   const quantities: { [Member in RareUsage]?: number } = {};

@@ -55,7 +55,8 @@ const callKind = {
  * the usage was charged; else the call was free, whatever it used. `images` made, and
  * `secondMicros` (microseconds of video or audio) made: null if there can be none. `attempts`: the
  * vendors that could not take the call before another one did, a list of AttemptRow. `units`:
- * quantities of units that few calls use, by their names in `uas.yaml`; null if there are none.
+ * quantities of units that few calls use, by their names in `uas.yaml`; null if there are none. Its
+ * member `refused`: the number of refused calls that share the record.
  */
 export const CallEntity = defineEntity({
   name: "CallEntity",

@@ -43,6 +43,8 @@ export class Call implements CallFacts {
   costNanos = 0n;
   /** Part of the vendor's figures that exceeds what the request and its reply can cost. */
   implausibleNanos = 0n;
+  /** Whether the call has a record of its own; false for a refused call that only counts. */
+  hasOwnRecord = true;
   /** Whether the usage is charged. */
   isCharged = false;
   /** Price that the vendor charges the operator; undefined if unknown. */

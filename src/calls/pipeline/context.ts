@@ -19,6 +19,7 @@ import type { UnlimitedRoutes } from "../unlimited-routes.ts";
 import type { Upstream } from "../../routing/upstream.ts";
 import type { DetachedReplies } from "./disconnect.ts";
 import type { MonitoredStreams } from "./hold-monitor.ts";
+import type { Refusals } from "./refusals.ts";
 
 /** The caller of one call, and the signal that ends it. */
 export interface CallContext {
@@ -39,6 +40,7 @@ export interface PipelineDeps {
   readonly admission: Admission;
   readonly catalogue: Catalogue;
   readonly ledger: Ledger;
+  readonly refusals: Pick<Refusals, "passes">;
   readonly pricing: Pricing;
   readonly upstream: Upstream;
   readonly calls: RunningCalls;

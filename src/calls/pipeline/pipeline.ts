@@ -84,7 +84,8 @@ function failed<Out extends Chunk>(
   const reported = toGatewayError(error, context.signal);
   connection.failed(error);
   connection.client.endFailed(reported, delivery.isDone);
-  logFailure(call, reported, deps.log);
+  if (call.heldNanos === undefined) call.hasOwnRecord = deps.refusals.passes(call);
+  if (call.hasOwnRecord) logFailure(call, reported, deps.log);
   return reported;
 }
 

@@ -54,6 +54,7 @@ export async function settle<Out extends Chunk>(
   }
   connection.client.endDelivered(isDone);
   if (!isHeld(reached)) {
+    if (!call.hasOwnRecord) return;
     deps.ledger.record(callRecord(call));
     reportCall(call, deps);
     return;

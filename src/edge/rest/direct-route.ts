@@ -21,7 +21,8 @@ import { constraintsOf } from "./when-header.ts";
 
 /** Dependencies shared by the direct routes of a listener. */
 export function createDirectDeps(options: FacadeOptions): RestCallDeps {
-  const { authenticate, onRefusedKey, metrics, log, isOpen, requireCapacity, stopping } = options;
+  const { authenticate, onRefusedKey, metrics, requests, isOpen, requireCapacity, stopping } =
+    options;
   const { bodies } = options;
   const running = new ShortLivedSet<RestCall>();
   stopping.addEventListener("abort", () => {
@@ -31,7 +32,7 @@ export function createDirectDeps(options: FacadeOptions): RestCallDeps {
   return {
     authenticate,
     metrics,
-    log,
+    requests,
     isOpen,
     requireCapacity,
     bodies,

@@ -32,7 +32,7 @@ interface KeyRefusal {
  * Records a call with a recognised key that is disabled, deleted or expired, for the account that
  * owns the key. The caller gets the same error as for an unknown key (R-AUTH-2).
  *
- * @param request marked as recorded if a record is written
+ * @param request marked as recorded, so that it has no further log line
  * @param found undefined if the key is unknown
  */
 export function refuseKey(
@@ -41,7 +41,8 @@ export function refuseKey(
   { onRefusedKey, requestId, path }: KeyRefusal,
 ): GatewayError {
   if (found !== undefined && path !== undefined) {
-    request.isRecorded = onRefusedKey?.(found, { requestId, path }) ?? false;
+    onRefusedKey?.(found, { requestId, path });
+    request.isRecorded = onRefusedKey !== undefined;
   }
   return invalidKey();
 }

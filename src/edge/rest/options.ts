@@ -4,6 +4,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
+import type { RequestLog } from "../request-log.ts";
 import type { MediaOperation } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { ExchangeRequest } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import type { Authenticate, KeyCaller, OnRefusedKey } from "../../core/caller.ts";
@@ -103,6 +104,7 @@ export interface FacadeOptions {
   /** Called for recognised keys that are disabled, deleted or expired. Does nothing by default. */
   readonly onRefusedKey?: OnRefusedKey;
   readonly metrics: Metrics;
+  readonly requests: RequestLog;
   readonly log: Logger;
   /** Whether new requests are served; false while the gateway drains. */
   readonly isOpen: () => boolean;

@@ -71,7 +71,13 @@ export interface RestRouteOptions {
 export interface RestCallDeps
   extends Pick<
     FacadeOptions,
-    "authenticate" | "onRefusedKey" | "metrics" | "log" | "isOpen" | "requireCapacity" | "bodies"
+    | "authenticate"
+    | "onRefusedKey"
+    | "metrics"
+    | "requests"
+    | "isOpen"
+    | "requireCapacity"
+    | "bodies"
   > {
   /** The running calls, which are cancelled when the gateway stops. */
   readonly running: ShortLivedSet<RestCall>;
@@ -277,7 +283,7 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
     const { requestId } = this;
     this.#errorCode = shown.meaning.word;
     if (shown.code === ErrorCode.INTERNAL_ERROR) {
-      this.#deps.log.error({ requestId, err: shown.cause ?? shown }, "a request failed");
+      this.#deps.requests.failed(requestId, shown);
     }
     const response = this.#response;
     this.#writer?.close();
@@ -305,7 +311,7 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
   }
 
   readonly #onClose = (): void => {
-    const { metrics, log, running } = this.#deps;
+    const { metrics, requests, running } = this.#deps;
     const response = this.#response;
     running.delete(this);
     metrics.requestsInFlight.dec();
@@ -317,10 +323,8 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
     const { requestId } = this;
     const { method = "" } = this.#request;
     const durationMs = Math.round(performance.now() - this.#startedMs);
-    log.info(
-      { requestId, route, method, status, errorCode: this.#errorCode, durationMs },
-      "request",
-    );
+    const errorCode = this.#errorCode;
+    requests.ended({ requestId, route, method, status, errorCode, durationMs });
   };
 }
 

@@ -65,7 +65,7 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
  */
 export function prepareScope(
   scope: FastifyInstance,
-  options: Pick<ScopeOptions, "dialect" | "log" | "metrics" | "bodies">,
+  options: Pick<ScopeOptions, "dialect" | "requests" | "metrics" | "bodies">,
 ): void {
   scope.decorateRequest("state", undefined);
   scope.decorateRequest("errorCode", "");
@@ -77,7 +77,7 @@ export function prepareScope(
     request.errorCode = shown.meaning.word;
     if (shown.code === ErrorCode.INTERNAL_ERROR) {
       const { requestId } = request.state ?? {};
-      options.log.error({ requestId, err: shown.cause ?? shown }, "a request failed");
+      options.requests.failed(requestId, shown);
     }
     if (request.raw.complete) return sendError(reply, options.dialect, shown);
     const { status, headers, body } = errorReply(reply, options.dialect, shown);
@@ -218,7 +218,7 @@ function noWebSocket(allow: string): GatewayError {
 /** Counts requests, and logs those without a call record. */
 function observe(
   scope: FastifyInstance,
-  { metrics, log }: Pick<ScopeOptions, "metrics" | "log">,
+  { metrics, requests }: Pick<ScopeOptions, "metrics" | "requests">,
 ): void {
   scope.addHook("onRequest", (request, reply, done) => {
     const startedMs = performance.now();
@@ -236,7 +236,7 @@ function observe(
       const requestId = request.state?.requestId ?? String(reply.getHeader("x-request-id") ?? "");
       const { errorCode, method } = request;
       const durationMs = Math.round(performance.now() - startedMs);
-      log.info({ requestId, route, method, status, errorCode, durationMs }, "request");
+      requests.ended({ requestId, route, method, status, errorCode, durationMs });
     });
     done();
   });

@@ -22,7 +22,7 @@ import { type SocketRequest, readMessage, continued, inputJson } from "./client-
 
 /** Dependencies of a connection that its server provides. */
 export interface ConnectionDeps
-  extends Pick<FacadeOptions, "log" | "isOpen" | "requireCapacity" | "bodies"> {
+  extends Pick<FacadeOptions, "log" | "requests" | "isOpen" | "requireCapacity" | "bodies"> {
   readonly memory: ConversationMemory;
   /**
    * Checks the key of the connection again.
@@ -217,7 +217,7 @@ export class SocketConnection {
     { previousId, isGenerated, isStored, body }: SocketRequest,
   ): Promise<void> {
     const { request, requestId } = this.#parts;
-    const { isOpen, requireCapacity, log } = this.#deps;
+    const { isOpen, requireCapacity, requests } = this.#deps;
     let turn: SocketTurn | undefined;
     try {
       // The key may have been disabled since the handshake.
@@ -245,7 +245,7 @@ export class SocketConnection {
     } catch (error) {
       const shown = toGatewayError(error);
       if (shown.code === ErrorCode.INTERNAL_ERROR) {
-        log.error({ requestId, err: shown.cause ?? shown }, "a request failed");
+        requests.failed(requestId, shown);
       }
       stream.last.forget();
       this.#sendError(shown, stream.id);

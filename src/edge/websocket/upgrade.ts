@@ -121,9 +121,10 @@ export class WebSockets implements Upgrades {
   }
 
   get #deps() {
-    const { log, isOpen, requireCapacity, bodies } = this.#options;
+    const { log, requests, isOpen, requireCapacity, bodies } = this.#options;
     return {
       log,
+      requests,
       isOpen,
       requireCapacity,
       bodies,
@@ -207,7 +208,7 @@ export class WebSockets implements Upgrades {
   }
 
   #refuse(request: IncomingMessage, socket: Duplex, error: GatewayError): void {
-    const { log, metrics } = this.#options;
+    const { requests, metrics } = this.#options;
     const requestId = this.#requestIdOf(request);
     const route = this.#pathOf(request);
     const { status } = error;
@@ -226,7 +227,7 @@ export class WebSockets implements Upgrades {
     });
     response.end(body);
     metrics.countRequest(route, status);
-    log.info({ requestId, route, method: "GET", status, errorCode: error.meaning.word }, "request");
+    requests.ended({ requestId, route, method: "GET", status, errorCode: error.meaning.word });
   }
 
   #requestIdOf(request: IncomingMessage): string {

@@ -8,7 +8,7 @@ import { Client } from "pg";
 import { describe, expect, it } from "vitest";
 import { CallEnding, CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { InferenceService } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
-import { refusedKeyRecordsMax } from "../../../src/core/limits.ts";
+import { refusalRecordsMax } from "../../../src/core/limits.ts";
 import type { RawReply } from "../../support/raw-http.ts";
 import type { Customer } from "../../support/gateway.ts";
 import { ask, newRequestId, publicModel, useGateway } from "../harness.ts";
@@ -121,7 +121,7 @@ it("a client that goes on and on fills no log: so many records a minute, for eac
   await ends.disabled(hammering);
   await ends.disabled(other);
   const requestId = newRequestId();
-  for (let count = 0; count < refusedKeyRecordsMax + 5; count++) {
+  for (let count = 0; count < refusalRecordsMax + 5; count++) {
     const { status } = await sendWith(hammering.key, "/v1/chat/completions", requestId);
     expect(status).toBe(401);
   }
@@ -129,7 +129,7 @@ it("a client that goes on and on fills no log: so many records a minute, for eac
   await sendWith(other.key, "/v1/chat/completions", otherId);
   await gateway.call(otherId);
   const { calls } = await gateway.callLog.listCalls({ filter: { requestId }, pageSize: 100 });
-  expect(calls).toHaveLength(refusedKeyRecordsMax);
+  expect(calls).toHaveLength(refusalRecordsMax);
 });
 
 async function expireKey(keyId: string): Promise<void> {

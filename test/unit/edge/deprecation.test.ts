@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { TaskSchema } from "../../../gen/uas/task/v1/task_pb.ts";
 import type { KeyCaller } from "../../../src/core/caller.ts";
 import { BodyBudget } from "../../../src/edge/bodies/body-budget.ts";
+import { RequestLog } from "../../../src/edge/request-log.ts";
 import { createFacade } from "../../../src/edge/rest/facade.ts";
 import { createMetrics } from "../../../src/observe/metrics.ts";
 import { buildContract } from "../contract/edited-contract.ts";
@@ -71,6 +72,7 @@ beforeAll(async () => {
     authenticate: async () => caller,
     metrics: createMetrics(),
     log: pino({ level: "silent" }),
+    requests: new RequestLog(pino({ level: "silent" })),
     isOpen: () => true,
     requireCapacity: () => {},
     stopping: new AbortController().signal,

@@ -20,6 +20,7 @@ import { createPriceBook } from "../../../src/billing/prices/pricing.ts";
 import { callerKey, type KeyCaller, operator } from "../../../src/core/caller.ts";
 import type { Config, ModelConfig, PriceConfig } from "../../../src/config/config.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { RequestLog } from "../../../src/edge/request-log.ts";
 import { createFacade } from "../../../src/edge/rest/facade.ts";
 import { createMetrics } from "../../../src/observe/metrics.ts";
 import { BodyBudget } from "../../../src/edge/bodies/body-budget.ts";
@@ -147,6 +148,7 @@ export async function openTasks() {
     authenticate: async (key) => callers.get(key),
     metrics,
     log,
+    requests: new RequestLog(log),
     isOpen: () => true,
     requireCapacity: () => {},
     stopping: stopping.signal,
