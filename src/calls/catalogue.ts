@@ -11,8 +11,8 @@ import {
   ModelType,
   type Model,
 } from "../../gen/uas/inference/v1/model_pb.ts";
-import { priceMessage } from "../billing/prices/price-message.ts";
 import type { Config, ModelConfig, PriceConfig } from "../config/config.ts";
+import { priceMessage } from "../config/price-message.ts";
 import { pageSizeMax, taskRunMs } from "../core/limits.ts";
 import { priceUnits } from "../config/price-units.ts";
 import { priceAt } from "../config/price.ts";

@@ -46,13 +46,22 @@ export interface OpenBackend {
   readonly isRunning: boolean;
 }
 
+/** Runs the work on the gateway that runs here. Undefined if none does. */
+export async function withGateway<Result>(
+  context: CliContext,
+  work: (transport: Transport) => Promise<Result>,
+): Promise<Result | undefined> {
+  const running = await connectGateway(context, settingsOf(context));
+  return running && work(running.transport);
+}
+
 /** Opens the services, runs the work, and always closes them. */
 export async function withBackend<Result>(
   context: CliContext,
   work: (backend: OpenBackend) => Promise<Result>,
 ): Promise<Result> {
   const settings = settingsOf(context);
-  const running = await connectGateway(settings);
+  const running = await connectGateway(context, settings);
   const backend = running ?? (await openHere(context, settings));
   try {
     const { transport } = backend;

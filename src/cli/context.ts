@@ -60,6 +60,8 @@ export interface Backend {
 export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** `--gateway`: the internal listener of a gateway elsewhere. */
+  readonly gatewayUrl?: string | undefined;
   /** The program's version, for `--version`. */
   readonly version: string;
   /** Writes to standard output. */

@@ -1,118 +1,153 @@
-/** `uas models …`, which needs only the configuration. */
+/** `uas models …`: the models that are in force, and those of the file. */
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
-import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { ImageForm, ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
+import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { CancelBilling, type Model } from "../../gen/uas/inference/v1/model_pb.ts";
+import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
+import type { Config, ModelConfig } from "../config/config.ts";
 import { cancelBillingWord, modelTypeWord } from "../config/kinds.ts";
 import { priceAt } from "../config/price.ts";
+import { priceMessage } from "../config/price-message.ts";
 import { taskRunMs } from "../core/limits.ts";
-import { formatUsd } from "../core/money.ts";
-import { serviceTiers } from "../core/service-tiers.ts";
-import { configOf } from "./backend.ts";
+import { withGateway } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
-import { table } from "./output.ts";
+import { everyPage, table } from "./output.ts";
+import { type PriceJson, priceJson, priceText } from "./price-json.ts";
+import { comparedFile } from "./uas-yaml.ts";
 
 /** Adds the commands. */
 export function addModelsCommands(models: Command, { context, print }: CliTools): void {
   models
     .command("list")
-    .description("list the configured models and their prices; needs no database")
+    .description("list the models that are in force and those of the file, with their prices")
     .action(async () => {
-      const config = await configOf(context, { unresolved: "placeholder" });
-      print(modelList([...config.models.values()]));
+      const inForce = await withGateway(context, readInForce);
+      const file = await comparedFile(context, { isRequired: inForce === undefined });
+      print(modelList(inForce, file && modelsOf(file)));
     });
 }
 
-function modelList(models: readonly ModelConfig[]): Output {
-  const json = models.map((model) => ({
+/** A model, in the words of the command line. */
+interface ModelJson {
+  readonly modelKey: string;
+  readonly name: string;
+  readonly type: string;
+  readonly price: PriceJson;
+  readonly maxOutputTokens: number;
+  readonly deadlineMs: number;
+  readonly cancelBilling: string;
+  readonly routes: readonly { readonly vendor: string; readonly model: string }[];
+}
+
+/** Whether a model of the file is in force. */
+type State =
+  /** In force, and in the file if there is one. */
+  | "in force"
+  /** In force, but the file has another or none. */
+  | "not in the file"
+  /** In the file, but not in force. */
+  | "not in force"
+  /** In the file; no gateway runs here. */
+  | "in the file";
+
+/** The models of the running gateway. */
+async function readInForce(transport: Transport): Promise<readonly ModelJson[]> {
+  const catalogue = createClient(InferenceService, transport);
+  const models = await everyPage(Infinity, async (page) => {
+    const { models: items, nextPageToken } = await catalogue.listModels(page);
+    return { items, nextPageToken };
+  });
+  const operator = createClient(OperatorService, transport);
+  const configured = await everyPage(Infinity, async (page) => {
+    const { models: items, nextPageToken } = await operator.listConfiguredModels(page);
+    return { items, nextPageToken };
+  });
+  const routes = new Map(configured.map((model) => [model.modelKey, model.routes]));
+  return models.map((model) => ofMessage(model, routes.get(model.modelKey) ?? []));
+}
+
+function ofMessage(model: Model, routes: ModelJson["routes"]): ModelJson {
+  const { modelKey, name, type, maxOutputTokens, deadline } = model;
+  return {
+    modelKey,
+    name,
+    type: modelTypeWord(type),
+    price: priceJson(model.price),
+    maxOutputTokens,
+    deadlineMs: deadline === undefined ? taskRunMs : durationMs(deadline),
+    cancelBilling: cancelBillingWord(model.cancelBilling),
+    routes: routes.map(({ vendor, model: routed }) => ({ vendor, model: routed })),
+  };
+}
+
+/** The models of a file. */
+function modelsOf({ models }: Config): readonly ModelJson[] {
+  return [...models.values()].map(ofConfig);
+}
+
+function ofConfig(model: ModelConfig): ModelJson {
+  return {
     modelKey: model.key,
     name: model.name,
     type: modelTypeWord(model.type),
-    price: priceJson(priceAt(model.prices, Date.now())),
+    price: priceJson(priceMessage(priceAt(model.prices, Date.now()))),
     maxOutputTokens: model.maxOutputTokens,
     deadlineMs: model.deadlineMs ?? taskRunMs,
     cancelBilling: cancelBillingWord(model.cancelBilling ?? CancelBilling.NONE),
     routes: model.routes.map(({ vendor, model: name }) => ({ vendor, model: name })),
-  }));
-  const rows = json.map(({ modelKey, type, price, routes }) => [
-    modelKey,
-    type,
-    priceText(price),
-    routes.map(({ vendor }) => vendor).join(","),
-  ]);
-  return { json, text: table(["MODEL", "TYPE", "USD PER 1M TOKENS OR UNIT", "VENDORS"], rows) };
+  };
 }
 
-function priceText({
-  tiers = [],
-  images = [],
-  serviceTiers: byTier = {},
-  ...units
-}: PriceJson): string {
-  const services = Object.entries(byTier).map(([tier, own]) => `${tier}: ${priceText(own)}`);
-  return [
-    unitText(units as UnitsJson),
-    ...tiers.map(tierText),
-    ...images.map(imageText),
-    ...services,
-  ].join("; ");
-}
-
-function unitText(price: UnitsJson): string {
-  return Object.entries(price)
-    .map(([unit, usd]) => `${unit} ${usd}`)
-    .join(", ");
-}
-
-function tierText({ above, ...price }: UnitsJson): string {
-  return `above ${above} tokens: ${unitText(price)}`;
-}
-
-/** The price of images of one form: `1024x1024 high: 0.25`. */
-export function imageText({
-  size = "",
-  quality = "",
-  price,
-}: ImageForm & { readonly price: string }): string {
-  const form = [size, quality].filter((word) => word !== "").join(" ");
-  return `${form || "other images"}: ${price}`;
-}
-
-/** Prices in USD; in a tier also the token threshold. */
-type UnitsJson = Readonly<Record<string, string | number>>;
-
-/** A price: its units, and what depends on length, images and service tier. */
-interface PriceJson {
-  readonly [unit: string]: unknown;
-  readonly tiers?: readonly UnitsJson[];
-  readonly images?: readonly (ImageForm & { readonly price: string })[];
-  readonly serviceTiers?: Readonly<Record<string, PriceJson>>;
-}
-
-/** The units that have a price. */
-function priceJson({
-  tiers = [],
-  images = [],
-  serviceTiers: byTier = {},
-  ...units
-}: PriceConfig): PriceJson {
-  const services = serviceTiers.flatMap((tier) => {
-    const own = byTier[tier];
-    return own === undefined ? [] : [[tier, priceJson(own)] as const];
+/** @param file undefined if there is none that could be compared */
+function modelList(
+  inForce: readonly ModelJson[] | undefined,
+  file: readonly ModelJson[] | undefined,
+): Output {
+  const rows = inForce === undefined ? stated(file ?? [], "in the file") : compared(inForce, file);
+  const json = rows.map(({ model: { price, ...model }, state }) => {
+    return { ...model, price: flatPrice(price), state: state.replaceAll(" ", "_") };
   });
-  const written = tiers.map(({ above, ...tier }): UnitsJson => ({ above, ...unitsJson(tier) }));
-  const forms = images.map(({ image, ...form }) => ({ ...form, price: formatUsd(image) }));
+  const cells = rows.map(({ model, state }) => [
+    model.modelKey,
+    state,
+    model.type,
+    priceText(model.price),
+    model.routes.map(({ vendor }) => vendor).join(","),
+  ]);
+  const head = ["MODEL", "STATE", "TYPE", "USD PER 1M TOKENS OR UNIT", "VENDORS"];
+  return { json, text: table(head, cells) };
+}
+
+function stated(models: readonly ModelJson[], state: State) {
+  return models.map((model) => ({ model, state }));
+}
+
+/** The models in force, each before what the file has instead. */
+function compared(inForce: readonly ModelJson[], file: readonly ModelJson[] | undefined) {
+  if (file === undefined) return stated(inForce, "in force");
+  const written = new Map(file.map((model) => [model.modelKey, model]));
+  const pairs = inForce.flatMap((model) => {
+    const other = written.get(model.modelKey);
+    written.delete(model.modelKey);
+    if (JSON.stringify(model) === JSON.stringify(other)) return stated([model], "in force");
+    const instead = other === undefined ? [] : [other];
+    return [...stated([model], "not in the file"), ...stated(instead, "not in force")];
+  });
+  return [...pairs, ...stated([...written.values()], "not in force")];
+}
+
+/** A price with its units beside its tiers, images and service tiers. */
+function flatPrice({ units, tiers, images = [], serviceTiers = {} }: PriceJson): object {
+  const services = Object.entries(serviceTiers).map(([tier, own]) => [tier, flatPrice(own)]);
   return {
-    ...unitsJson(units),
-    ...(written.length > 0 && { tiers: written }),
-    ...(forms.length > 0 && { images: forms }),
+    ...units,
+    ...(tiers.length > 0 && { tiers: tiers.map((tier) => ({ above: tier.above, ...tier.units })) }),
+    ...(images.length > 0 && { images: images.map(flatImage) }),
     ...(services.length > 0 && { serviceTiers: Object.fromEntries(services) }),
   };
 }
 
-function unitsJson(prices: TokenPrices): UnitsJson {
-  const charged: Record<string, string> = {};
-  for (const [unit, nanos] of Object.entries(prices) as [string, unknown][]) {
-    if (typeof nanos === "bigint") charged[unit] = formatUsd(nanos);
-  }
-  return charged;
+function flatImage({ size, quality, price }: NonNullable<PriceJson["images"]>[number]): object {
+  return { ...(size !== "" && { size }), ...(quality !== "" && { quality }), price };
 }

@@ -1,6 +1,5 @@
 /** Prices in the words of the command line. */
 import { type PriceUnit, priceUnits, type UnitKey } from "../config/price-units.ts";
-import { imageText } from "./models.ts";
 import type { Price } from "../../gen/uas/type/v1/price_pb.ts";
 
 /** Prices by unit, in USD. */
@@ -55,6 +54,11 @@ export function priceText({ units, tiers, images = [], serviceTiers = {} }: Pric
   const services = Object.entries(serviceTiers).map(([tier, own]) => `${tier}: ${priceText(own)}`);
   const more = tiers.map((tier) => `above ${tier.above} tokens: ${unitsText(tier.units)}`);
   return [unitsText(units), ...more, ...images.map(imageText), ...services].join("; ");
+}
+
+function imageText({ size, quality, price }: ImagePriceJson): string {
+  const form = [size, quality].filter((word) => word !== "").join(" ");
+  return `${form || "other images"}: ${price}`;
 }
 
 function unitsText(units: UnitsJson): string {

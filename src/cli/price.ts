@@ -1,7 +1,7 @@
 /** `uas price …`. */
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { createClient, type Transport } from "@connectrpc/connect";
+import { createClient } from "@connectrpc/connect";
 import { type Command, InvalidArgumentError } from "commander";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import {
@@ -11,15 +11,18 @@ import {
   type PriceVersion,
 } from "../../gen/uas/billing/v1/price_pb.ts";
 import type { Config } from "../config/config.ts";
+import { priceMessage } from "../config/price-message.ts";
 import { failureMessage } from "../core/error-words.ts";
 import { parseUsd } from "../core/money.ts";
-import { configOf, withBackend } from "./backend.ts";
+import { configOf, type OpenBackend, warn, withBackend } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
 import { cell, table } from "./output.ts";
 import { type MarginPpm, parseMargin } from "./price-import/decimal.ts";
 import type { SourceName } from "./price-import/open-source.ts";
-import { namedUnits, perText, priceJson, priceText, unitAt } from "./price-json.ts";
+import { upcoming } from "./price-dates.ts";
+import { namedUnits, perText, type PriceJson, priceJson, priceText, unitAt } from "./price-json.ts";
+import { comparedFile } from "./uas-yaml.ts";
 import { enumWord, timeText } from "./values.ts";
 
 /** Adds the commands. */
@@ -30,17 +33,25 @@ export function addPriceCommands(price: Command, tools: CliTools): void {
     .description("show a model's past, current and future prices, and its vendor costs")
     .argument("<model>", "the model's name")
     .action(async (model: string) => {
-      print(await withBackend(context, ({ transport }) => showPrice(transport, model)));
+      print(await withBackend(context, (backend) => showPrice(context, backend, model)));
     });
   addPriceImportCommand(price, tools);
 }
 
-async function showPrice(transport: Transport, modelKey: string): Promise<Output> {
+async function showPrice(
+  context: CliContext,
+  { transport, isRunning }: OpenBackend,
+  modelKey: string,
+): Promise<Output> {
   const client = createClient(BillingService, transport);
   const { prices } = await client.getPrice({ modelKey });
   if (prices === undefined) throw new Error("the answer has no prices");
+  const file = await comparedFile(context, { isRequired: !isRunning });
+  if (!isRunning && file !== undefined) warnOfFile(context, file);
+  const notInForce = isRunning && file !== undefined ? missing(prices, file) : [];
   const json = {
     modelKey: prices.modelKey,
+    notInForce,
     versions: prices.versions.map(versionJson),
     costs: prices.costs.map(({ vendor, model, versions }) => ({
       vendor,
@@ -48,11 +59,44 @@ async function showPrice(transport: Transport, modelKey: string): Promise<Output
       versions: versions.map(versionJson),
     })),
   };
-  const rows = json.versions.map(({ state, from, loadedAt, version, price }) =>
+  const loaded = json.versions.map(({ state, from, loadedAt, version, price }) =>
     [state, from, loadedAt, version, priceText(price)].map(cell),
   );
+  const written = notInForce.map(({ from, price }) =>
+    ["not in force", from, null, null, priceText(price)].map(cell),
+  );
+  const rows = [...loaded, ...written];
   const history = table(["STATE", "FROM", "FIRST LOADED", "VERSION", "USD"], rows);
   return { json, text: [...marginText(prices), history].join("\n\n") };
+}
+
+function warnOfFile(context: CliContext, { source }: Config): void {
+  const text = `no gateway runs on this data folder: prices are those of ${source}, which a gateway elsewhere may not have loaded`;
+  warn(context, text);
+}
+
+/** A price of the file that no gateway here has loaded. `from` is null for the present one. */
+interface NotInForce {
+  readonly from: string | null;
+  readonly price: PriceJson;
+}
+
+/** The present and future prices of the file that are not among those in force. */
+function missing({ modelKey, versions }: ModelPrices, file: Config): readonly NotInForce[] {
+  const nowMs = Date.now();
+  const model = file.models.get(modelKey);
+  const written = (model === undefined ? [] : upcoming(model.prices, nowMs)).map((dated) => ({
+    from: dated.fromMs > nowMs ? new Date(dated.fromMs).toISOString() : null,
+    price: priceJson(priceMessage(dated.price)),
+  }));
+  const loaded = versions
+    .filter(({ state }) => state !== PriceState.PAST)
+    .map(({ state, fromTime, price }) => ({
+      from: state === PriceState.FUTURE ? timeText(fromTime) : null,
+      price: priceJson(price),
+    }));
+  const known = new Set(loaded.map((each) => JSON.stringify(each)));
+  return written.filter((each) => !known.has(JSON.stringify(each)));
 }
 
 function versionJson({ version, state, fromTime, loadTime, price }: PriceVersion) {

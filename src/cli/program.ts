@@ -1,5 +1,5 @@
 /** The command line: parses arguments, runs one command, returns the exit code. */
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { commands } from "./commands.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { readEnvFile } from "./env-file.ts";
@@ -11,7 +11,7 @@ export type ExitCode = 0 | 1 | 2;
 export async function runCli(argv: readonly string[], given: CliContext): Promise<ExitCode> {
   let exitCode: ExitCode = 0;
   const env = { ...given.env };
-  const context = { ...given, env };
+  const context = { ...given, env, gatewayUrl: given.gatewayUrl };
   const tools: CliTools = {
     context,
     print(output) {
@@ -22,7 +22,8 @@ export async function runCli(argv: readonly string[], given: CliContext): Promis
   // A word that names a command may also be a value: that command is then loaded in vain.
   const program: Command = await buildProgram(tools, (name) => argv.includes(name));
   program.hook("preAction", () => {
-    const { envFile } = program.opts<{ envFile?: string }>();
+    const { envFile, gateway } = program.opts<{ envFile?: string; gateway?: string }>();
+    context.gatewayUrl = gateway;
     if (envFile !== undefined) Object.assign(env, readEnvFile(context.cwd, envFile));
   });
   try {
@@ -52,6 +53,11 @@ export async function buildProgram(
     .version(context.version, "-V, --version", "print the version")
     .option("--json", "print one JSON document instead of text")
     .option("--env-file <file>", "read variables from this file of a service, NAME='value' a line")
+    .option(
+      "--gateway <url>",
+      "use the gateway at this internal address, with UAS_OPERATOR_TOKEN",
+      urlArgument,
+    )
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => context.out(text),
@@ -64,6 +70,11 @@ export async function buildProgram(
     if (isNeeded(name)) (await load())(command, tools);
   }
   return program;
+}
+
+function urlArgument(text: string): string {
+  if (/^https?:\/\/[^/]+\/?$/.test(text) && URL.canParse(text)) return text;
+  throw new InvalidArgumentError("Write an address such as http://10.0.0.1:8081.");
 }
 
 /** Requested help is a success; help because the command is missing is not. */

@@ -1,23 +1,47 @@
 /** The gateway that runs on this machine: its socket in the data folder answers as the operator. */
 import { existsSync } from "node:fs";
 import { get } from "node:http";
+import type { Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Settings } from "../config/config.ts";
 import { databaseHash, operatorSocket } from "../core/data-sockets.ts";
-import type { Backend } from "./context.ts";
+import type { Backend, CliContext } from "./context.ts";
 import { CliError } from "./failure.ts";
 
 /** Maximum time a gateway may take to answer. */
 const answerMs = 5_000;
 
 /**
- * Connects to the gateway that runs on the data folder. Undefined if there is none, or if it works
- * on another database than `DATABASE_URL`.
+ * Connects to the gateway at `--gateway`, or to the one that runs on the data folder. Undefined if
+ * there is none, or if it works on another database than `DATABASE_URL`.
  *
  * @throws CliError if this user may not use the gateway, or if it does not answer
  */
-export async function connectGateway(settings: Settings): Promise<Backend | undefined> {
-  const { dataDir, databaseUrl } = settings;
+export async function connectGateway(
+  { gatewayUrl }: Pick<CliContext, "gatewayUrl">,
+  settings: Settings,
+): Promise<Backend | undefined> {
+  return gatewayUrl === undefined ? connectHere(settings) : connectTo(gatewayUrl, settings);
+}
+
+/** Connects to the internal listener of a gateway. @throws CliError if there is no token */
+function connectTo(baseUrl: string, { operatorToken }: Settings): Backend {
+  if (operatorToken === undefined) {
+    throw new CliError("--gateway needs the gateway's token: set UAS_OPERATOR_TOKEN to it");
+  }
+  const authorize: Interceptor = (next) => (request) => {
+    request.header.set("authorization", `Bearer ${operatorToken}`);
+    return next(request);
+  };
+  const transport = createConnectTransport({
+    baseUrl,
+    httpVersion: "1.1",
+    interceptors: [authorize],
+  });
+  return { transport, close: () => Promise.resolve() };
+}
+
+async function connectHere({ dataDir, databaseUrl }: Settings): Promise<Backend | undefined> {
   if (!existsSync(dataDir)) return undefined;
   const socketPath = operatorSocket(dataDir);
   const hash = socketPath && (await readDatabase(socketPath));

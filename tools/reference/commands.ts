@@ -18,7 +18,8 @@ export async function commandsPage(): Promise<string> {
   const program = await buildProgram({ context, print: () => {} }, () => true);
   return `# Commands
 
-Here you find every command with its options; \`uas COMMAND --help\` prints the same. \`--json\` and \`--env-file FILE\` work with each of them.
+Here you find every command with its options; \`uas COMMAND --help\` prints the same.
+\`--json\`, \`--env-file FILE\` and \`--gateway URL\` work with each of them.
 [command-line.md](../command-line.md) explains the output. Generated from \`src/cli/\`.
 
 ${program.commands.map((command) => section(command, command.name())).join("\n\n")}`;

@@ -27,7 +27,7 @@ import { Where } from "../../db/where.ts";
 import type { HoldStepEntity, LedgerSideEntity } from "../entity.ts";
 import { callMessage, operatorCallMessage, type StoredCallRow } from "../message.ts";
 import { type CanonicalPrice, parsePrice } from "../prices/price-form.ts";
-import { priceMessage } from "../prices/price-message.ts";
+import { priceMessage } from "../../config/price-message.ts";
 import {
   callCost,
   type CallUsage,

@@ -26,7 +26,7 @@ import type { Queryable } from "../../db/pool/queryable.ts";
 import type { RowOf } from "../../db/row.ts";
 import type { ModelPriceEntity } from "../entity.ts";
 import { type CanonicalPrice, parsePrice, priceVersion } from "./price-form.ts";
-import { priceMessage } from "./price-message.ts";
+import { priceMessage } from "../../config/price-message.ts";
 
 interface PriceRpcOptions {
   readonly pool: Queryable;

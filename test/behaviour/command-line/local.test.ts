@@ -50,7 +50,7 @@ describe("check: the configuration alone, no database", () => {
   });
 });
 
-describe("models list: the configuration alone, without the vendors' secrets", () => {
+describe("models list without a gateway: the configuration alone, without the vendors' secrets", () => {
   it("lists models and exact prices", async () => {
     const world = { files: { "uas.yaml": valid } };
     const { json, opened } = await runJson(["models", "list"], world);
@@ -65,12 +65,13 @@ describe("models list: the configuration alone, without the vendors' secrets", (
         deadlineMs: 1_800_000,
         cancelBilling: "upstream",
         routes: [{ vendor: "local", model: "s" }],
+        state: "in_the_file",
       },
     ]);
     const { out } = await run(["models", "list"], world);
     expect(out.split("\n")).toEqual([
-      "MODEL  TYPE  USD PER 1M TOKENS OR UNIT  VENDORS",
-      "small  TEXT  input 0.1, output 2        local",
+      "MODEL  STATE        TYPE  USD PER 1M TOKENS OR UNIT  VENDORS",
+      "small  in the file  TEXT  input 0.1, output 2        local",
       "",
     ]);
   });

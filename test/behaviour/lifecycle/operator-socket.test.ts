@@ -1,6 +1,6 @@
 /** Commands beside a running gateway: they ask it, by the socket in its data folder. */
 import { execFile } from "node:child_process";
-import { statSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -68,5 +68,44 @@ describe("a command beside a running gateway", () => {
     const copy = await createTestDatabase();
     onTestFinished(() => copy.close());
     expect(await uas(place, ["account", "list"], { DATABASE_URL: copy.url })).toEqual([]);
+  });
+
+  it("shows what is in force apart from a file that the gateway has not loaded", async () => {
+    const place = openPlace();
+    const yaml = (price: string, more = "") =>
+      `version: 1\nvendors: { demo: { kind: demo } }\nmodels:\n  m: { type: TEXT, routes: [{ vendor: demo, model: chat }], max_output_tokens: 9, price: { input: "${price}", output: "1" } }\n${more}`;
+    writeFileSync(join(place.folder, "loaded.yaml"), yaml("1"));
+    const other =
+      '  n: { type: TEXT, routes: [{ vendor: demo, model: chat }], max_output_tokens: 9, price: { input: "3", output: "3" } }\n';
+    writeFileSync(join(place.folder, "edited.yaml"), yaml("2", other));
+    await start(place, { UAS_CONFIG: "loaded.yaml" });
+    const env = { UAS_CONFIG: "edited.yaml" };
+    const inForce = { price: { input: "1", output: "1" } };
+    const written = { price: { input: "2", output: "1" } };
+    expect(await uas(place, ["models", "list"], env)).toMatchObject([
+      { modelKey: "m", ...inForce, state: "not_in_the_file" },
+      { modelKey: "m", ...written, state: "not_in_force" },
+      { modelKey: "n", state: "not_in_force" },
+    ]);
+    expect(await uas(place, ["price", "show", "m"], env)).toMatchObject({
+      versions: [{ state: "current", price: { units: inForce.price } }],
+      notInForce: [{ from: null, price: { units: written.price } }],
+    });
+    const loaded = { UAS_CONFIG: "loaded.yaml" };
+    expect(await uas(place, ["models", "list"], loaded)).toMatchObject([{ state: "in_force" }]);
+    expect(await uas(place, ["price", "show", "m"], loaded)).toMatchObject({ notInForce: [] });
+  });
+
+  it("reaches a gateway elsewhere by --gateway and its token", async () => {
+    const place = openPlace();
+    const gateway = await start(place, { UAS_OPERATOR_TOKEN: "operator-canary-77aa" });
+    const { internalUrl } = await gateway.listening();
+    const elsewhere = openPlace();
+    const line = ["models", "list", "--gateway", internalUrl];
+    const env = { UAS_OPERATOR_TOKEN: "operator-canary-77aa" };
+    const models = await uas(elsewhere, line, env);
+    expect(models.map(({ modelKey }) => modelKey)).toContain("demo-chat");
+    await expect(uas(elsewhere, line)).rejects.toThrow("UAS_OPERATOR_TOKEN");
+    await expect(uas(elsewhere, line, { UAS_OPERATOR_TOKEN: "wrong" })).rejects.toThrow();
   });
 });

@@ -3,11 +3,11 @@
  * history, receipts.
  */
 import { create } from "@bufbuild/protobuf";
-import { PriceSchema, type Price } from "../../../gen/uas/type/v1/price_pb.ts";
-import type { PriceConfig } from "../../config/config.ts";
-import { priceUnits, tokenUnits, type UnitKey } from "../../config/price-units.ts";
-import { formatUsd } from "../../core/money.ts";
-import { serviceTiers } from "../../core/service-tiers.ts";
+import { PriceSchema, type Price } from "../../gen/uas/type/v1/price_pb.ts";
+import type { PriceConfig } from "./config.ts";
+import { priceUnits, tokenUnits, type UnitKey } from "./price-units.ts";
+import { formatUsd } from "../core/money.ts";
+import { serviceTiers } from "../core/service-tiers.ts";
 
 /** A price in USD. Units that are not charged are empty. */
 export function priceMessage(price: PriceConfig): Price {
