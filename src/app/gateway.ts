@@ -43,7 +43,7 @@ import { type Backend, type OpenOptions, openBackend, silent } from "./backend.t
 import { directHandlers } from "./direct-handlers.ts";
 import { RequestLog } from "../edge/request-log.ts";
 import { createEdges, type EdgeOptions } from "./edges.ts";
-import { watchCalls, watchClock } from "./gauges.ts";
+import { watchCalls, watchClock, watchDisk, watchReadiness } from "./gauges.ts";
 import { ClockCheck } from "./clock-check.ts";
 import { ConfigReload, type Reloaded } from "./config-reload.ts";
 import { createReadiness } from "./readiness.ts";
@@ -327,6 +327,7 @@ async function assemble(
   });
 
   const requests = new RequestLog(log);
+  const whyNotReady = createReadiness({ pool, calls, ledger, clock: clockCheck });
   const edges = await createEdges({
     settings,
     clock,
@@ -346,7 +347,7 @@ async function assemble(
     authenticate: authenticator.authenticate,
     identify: signIn.identify,
     onRefusedKey: inference.onRefusedKey,
-    whyNotReady: createReadiness({ pool, calls, ledger, clock: clockCheck }),
+    whyNotReady,
     findFile: results.find,
     callbacks: tasks.callbacks,
     nativePrefixes: native.prefixes,
@@ -356,6 +357,8 @@ async function assemble(
     operatorSocket: options.operatorSocket,
   });
 
+  watchReadiness(metrics, whyNotReady);
+  watchDisk(metrics, settings.dataDir);
   watchClock(metrics, clockCheck);
   watchCalls({ metrics, calls, detached, ledger, jobs: billingJobs });
 

@@ -1,4 +1,5 @@
-/** The gauges of running calls, of their holds, and of the machine's clock. */
+/** The gauges of running calls and their holds, of readiness, and of the machine. */
+import { statfsSync } from "node:fs";
 import type { BillingJobs } from "../billing/jobs.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { Metrics } from "../observe/metrics.ts";
@@ -35,4 +36,31 @@ export function watchCalls({
 /** Registers the gauge of the machine's clock. */
 export function watchClock(metrics: Metrics, clock: Pick<ClockCheck, "aheadMs">): void {
   metrics.gauge("uas_clock_offset_seconds", () => clock.aheadMs / 1_000);
+}
+
+/**
+ * Registers the gauge of readiness. It shows the answer at the scrape before: a database that is
+ * silent must not delay a scrape.
+ */
+export function watchReadiness(
+  metrics: Metrics,
+  whyNotReady: () => Promise<string | undefined>,
+): void {
+  let unready = 0;
+  metrics.gauge("uas_unready", () => {
+    void whyNotReady().then((reason) => (unready = reason === undefined ? 0 : 1));
+    return unready;
+  });
+}
+
+/** Registers the gauges of the disk of the data folder. */
+export function watchDisk(metrics: Metrics, dataDir: string): void {
+  metrics.gauge("uas_data_free_bytes", () => {
+    const { bavail, bsize } = statfsSync(dataDir);
+    return bavail * bsize;
+  });
+  metrics.gauge("uas_data_size_bytes", () => {
+    const { blocks, bsize } = statfsSync(dataDir);
+    return blocks * bsize;
+  });
 }

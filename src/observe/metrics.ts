@@ -36,6 +36,18 @@ interface GaugeFacts {
 /** The gauges that are read at each scrape, by name. */
 export const gauges = {
   uas_workers: { help: "Processes that serve calls." },
+  uas_unready: {
+    help: "1 if /readyz answered 503 at the scrape before. Alarm above 0.",
+    aggregator: "max",
+  },
+  uas_data_free_bytes: {
+    help: "Free space on the disk of the data folder.",
+    aggregator: "max",
+  },
+  uas_data_size_bytes: {
+    help: "Size of the disk of the data folder.",
+    aggregator: "max",
+  },
   uas_config_load_time_seconds: {
     help: "Time since unix epoch in seconds when the newest process loaded its configuration.",
     aggregator: "max",
@@ -90,10 +102,21 @@ export const gauges = {
 /** The name of a gauge that is read at each scrape. */
 export type GaugeName = keyof typeof gauges;
 
+/**
+ * Gauges of prom-client whose names end in `_total`, which only names of counters may. The sum of
+ * `nodejs_active_resources` and its siblings has the same value.
+ */
+const miscalled = [
+  "nodejs_active_resources_total",
+  "nodejs_active_handles_total",
+  "nodejs_active_requests_total",
+];
+
 /** Creates the metrics in a separate registry. */
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  for (const name of miscalled) registry.removeSingleMetric(name);
   return {
     registry,
     ...edgeMetrics(registry),
@@ -266,6 +289,12 @@ function taskMetrics(registry: Registry) {
       name: "uas_tasks",
       help: "Open tasks in all processes by state: queued, submitting, submit_unknown, running, finalizing.",
       labelNames: ["state"],
+      aggregator: "max",
+    }),
+    taskQueueAge: new Gauge({
+      registers: [registry],
+      name: "uas_task_queue_age_seconds",
+      help: "Age of the oldest task in state queued, in all processes; 0 if there is none.",
       aggregator: "max",
     }),
     taskSubmits: new Counter({

@@ -11,8 +11,11 @@ export type TaskCounts = ReadonlyMap<TaskState, number>;
 /** The database, and the reports of {@link createTaskJobs}. */
 export interface TaskJobsOptions {
   readonly pool: Pool;
-  /** Called with each count. Does nothing by default. */
-  readonly onCount?: (counts: TaskCounts) => void;
+  /**
+   * Called with each count, and with the age in seconds of the oldest queued task (0: none). Does
+   * nothing by default.
+   */
+  readonly onCount?: (counts: TaskCounts, queueAgeSeconds: number) => void;
   /** Logs a warning for operators, without secrets. Does nothing by default. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
@@ -44,18 +47,19 @@ const expireSql = `
     order by id limit ${batch} for update skip locked)
   returning id`;
 
-const countSql = `select state, count(*)::int as count from task
+const countSql = `select state, count(*)::int as count,
+    extract(epoch from now() - min(create_time))::float as age from task
   where state in ('queued', 'submitting', 'submit_unknown', 'running', 'finalizing') group by state`;
 
 /** Creates the jobs; {@link PeriodicJobs.start} begins. */
 export function createTaskJobs(options: TaskJobsOptions): TaskJobs {
   const { pool, onCount = () => {}, warn = () => {} } = options;
   const count = async (): Promise<TaskCounts> => {
-    const { rows } = await pool.query<{ state: TaskState; count: number }>(countSql);
+    const { rows } = await pool.query<{ state: TaskState; count: number; age: number }>(countSql);
     const found = new Map(rows.map((row) => [row.state, row.count]));
     const open = taskStates.filter((state) => !isEnded(state));
     const counts = new Map(open.map((state) => [state, found.get(state) ?? 0]));
-    onCount(counts);
+    onCount(counts, rows.find(({ state }) => state === "queued")?.age ?? 0);
     return counts;
   };
   const expire = (): Promise<number> => deleteOldTasks(pool);

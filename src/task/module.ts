@@ -215,8 +215,9 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
   const jobs = createTaskJobs({
     pool,
     warn,
-    onCount: (counts) => {
+    onCount: (counts, queueAgeSeconds) => {
       for (const [state, count] of counts) metrics.tasks.set({ state }, count);
+      metrics.taskQueueAge.set(queueAgeSeconds);
     },
   });
   const vendors = new Map(workerVendors(options));

@@ -14,8 +14,9 @@ async function insert(daysAgo: number, isEnded: boolean): Promise<string> {
   const id = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-${isEnded ? "1" : "2"}00000000000`;
   await tasks.pool.query(
     `insert into task (id, account_id, key_id, model, type, params, fingerprint, request_id, deadline, hold,
-      price_version, discount_bp) values ($1, $1, $1, 'm', 2, '{}', '', 'r', now(), 0, 'v', 0)`,
-    [id],
+      price_version, discount_bp, create_time)
+    values ($1, $1, $1, 'm', 2, '{}', '', 'r', now(), 0, 'v', 0, now() - $2 * interval '1 day')`,
+    [id, daysAgo],
   );
   const end = `update task set state = 'cancelled', cost = 0, finish_time = now() - $2 * interval '1 day'
     where id = $1`;
@@ -29,7 +30,9 @@ test("tasks are kept for 30 days after their end, with their events", async () =
     await insert(30, true),
     await insert(40, false),
   ];
-  const jobs = createTaskJobs({ pool: tasks.pool });
+  const ages: number[] = [];
+  const onCount = (_: unknown, queueAgeSeconds: number): void => void ages.push(queueAgeSeconds);
+  const jobs = createTaskJobs({ pool: tasks.pool, onCount });
   expect(await jobs.expire()).toBe(1);
   const { rows } = await tasks.pool.query<{ id: string }>("select id from task order by id");
   expect(rows.map(({ id }) => id)).toEqual([open, young].toSorted());
@@ -42,4 +45,5 @@ test("tasks are kept for 30 days after their end, with their events", async () =
     running: 0,
     finalizing: 0,
   });
+  expect((ages.at(-1) ?? 0) / (day / 1_000)).toBeCloseTo(40, 1);
 });
