@@ -110,4 +110,9 @@ export const commands: readonly CommandEntry[] = [
     description: "compare versions of the contract",
     load: async () => (await import("./contract.ts")).addContractCommands,
   },
+  {
+    name: "completion",
+    description: "print a script with which bash, zsh or fish complete commands and options",
+    load: async () => (await import("./completion.ts")).addCompletion,
+  },
 ];

@@ -20,7 +20,8 @@ export async function runCli(argv: readonly string[], given: CliContext): Promis
     },
   };
   // A word that names a command may also be a value: that command is then loaded in vain.
-  const program: Command = await buildProgram(tools, (name) => argv.includes(name));
+  const isNeeded = (name: string): boolean => argv.includes(name) || argv.includes("completion");
+  const program: Command = await buildProgram(tools, isNeeded);
   program.hook("preAction", () => {
     const { envFile, gateway } = program.opts<{ envFile?: string; gateway?: string }>();
     context.gatewayUrl = gateway;
