@@ -2,6 +2,7 @@
  * The services over an open database. The command line uses them directly; a server builds on them.
  */
 import type { Interceptor, Transport } from "@connectrpc/connect";
+import { withoutOutages } from "../observe/outage-log.ts";
 import { type Logger, pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
@@ -55,6 +56,8 @@ export interface OpenOptions {
 /** The services over an open database, and a transport whose caller is the operator. */
 export interface Backend {
   readonly database: Database;
+  /** The log, without the consequences of a database outage. */
+  readonly log: Logger;
   readonly clock: Clock;
   /** Calls {@link services}, and reads tasks, within this process as the operator. */
   readonly transport: Transport;
@@ -77,13 +80,16 @@ export interface Backend {
 export async function openBackend({
   settings,
   config: given,
-  log = silent(),
+  log: wholeLog = silent(),
   onLowBalance = () => {},
   signInObserver = { onSend() {}, onCheck() {}, onSignIn() {} },
   embeddedUrl,
   clock = systemClock,
 }: OpenOptions): Promise<Backend> {
-  const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
+  const lines = {
+    info: (line: string) => wholeLog.info(line),
+    warn: (line: string) => wholeLog.warn(line),
+  };
   const { dataDir, databaseUrl } = settings;
   const url = databaseUrl ?? embeddedUrl;
   const embedded = url === undefined ? await openEmbedded({ dataDir, log: lines }) : undefined;
@@ -91,6 +97,7 @@ export async function openBackend({
   try {
     const database = await openDatabase(url ?? embedded?.url ?? "", { log: lines });
     opened = database;
+    const log = withoutOutages(wholeLog, (error) => database.outage.covers(error));
     const config = new LiveConfig(given);
     const masterKey = keeping(() => masterKeyOf(settings, log));
     // The data folder of an embedded database is the gateway's data folder.
@@ -108,6 +115,7 @@ export async function openBackend({
     });
     return {
       database,
+      log,
       clock,
       services,
       masterKey,

@@ -119,7 +119,7 @@ export async function openGateway(options: OpenGatewayOptions): Promise<Gateway>
     signInObserver: createSignInObserver(metrics),
   });
   try {
-    return await assemble(options, backend, { metrics, log });
+    return await assemble(options, backend, { metrics, log: backend.log });
   } catch (error) {
     await backend.close();
     throw error;

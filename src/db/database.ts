@@ -21,6 +21,7 @@ import { webhookEntities } from "../webhook/entity.ts";
 import { DatabaseClient } from "./pool/client.ts";
 import { migrate } from "./migrate.ts";
 import { migrations } from "./migrations.ts";
+import { Outage } from "./outage.ts";
 import { connectionSettings, openPool, preparePool } from "./pool/open-pool.ts";
 import { type DatabaseAddress, type DatabaseServer, toServer } from "./pool/server.ts";
 import { type Log, type OpenOptions, waitMsDefault, connect } from "./first-connection.ts";
@@ -43,6 +44,8 @@ export interface Database {
    * The address, for separate connections (ledger, listener). Contains a password: never log it.
    */
   readonly url: DatabaseAddress;
+  /** Whether the database can be reached. */
+  readonly outage: Outage;
   /** Closes every connection opened here. */
   close(): Promise<void>;
 }
@@ -102,7 +105,7 @@ export async function openDatabase(
   const deadline = Date.now() + (options.waitMs ?? waitMsDefault);
   for (;;) {
     const connection = await connect(server, { log, deadline });
-    const database = await createDatabase(server);
+    const database = await createDatabase(server, log);
     try {
       await migrate(migrations, { connection, address: server, log });
       return database;
@@ -118,18 +121,24 @@ export async function openDatabase(
   }
 }
 
-async function createDatabase(server: DatabaseServer): Promise<Database> {
+async function createDatabase(server: DatabaseServer, log: Log): Promise<Database> {
   const orm = await MikroORM.init(ormOptions(server));
   const pool = openPool(server, { max: poolMax, for: "callers" });
   const taskPool = openPool(server, { max: poolMax, for: "callers" });
   const jobPool = openPool(server, { max: jobPoolMax, for: "jobs" });
+  // Opened during an outage only. Other pools may be occupied without one.
+  const askPool = openPool(server, { max: 1, for: "callers" });
+  const outage = new Outage({ name: server.name, log, ask: () => askPool.query("select 1") });
   return {
     orm,
     pool,
     taskPool,
     jobPool,
     url: server,
+    outage,
     async close() {
+      await outage.close();
+      await askPool.end();
       await Promise.allSettled([orm.close(true), pool.end(), taskPool.end(), jobPool.end()]);
     },
   };

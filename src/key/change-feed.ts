@@ -186,10 +186,9 @@ export class ChangeFeed {
   #tellLoss(error: unknown): void {
     if (this.#isLossTold || this.#closed.signal.aborted) return;
     this.#isLossTold = true;
-    const reason = error instanceof Error ? error.message : String(error);
     const message =
       "notifications of changed API keys are lost: keys are not cached until they work again";
-    this.#options.warn(message, { reason });
+    this.#options.warn(message, { err: error });
   }
 }
 

@@ -84,8 +84,7 @@ export class LastUse {
     try {
       await pool.query(writeStatement, [uses.map(({ keyId }) => keyId), ages]);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      warn("the last use of keys could not be recorded", { keys: uses.length, reason });
+      warn("the last use of keys could not be recorded", { keys: uses.length, err: error });
     }
   }
 }

@@ -255,8 +255,9 @@ export class Targets {
 
   /** Records the success of an attempt that began at `startMs`; the breaker may close. */
   succeeded(target: Target, startMs: number): void {
+    const openedAtMs = target.breaker.open?.openedAtMs;
     if (!target.breaker.succeeded(startMs)) return;
-    this.#report(target);
+    this.#report(target, openedAtMs);
   }
 
   #kept(before: VendorTarget | undefined, open: OpenVendor): VendorTarget {
@@ -286,7 +287,8 @@ export class Targets {
     return target;
   }
 
-  #report(target: Target): void {
+  /** @param openedAtMs when the breaker opened that has closed */
+  #report(target: Target, openedAtMs = 0): void {
     const { vendor, model, credential, breaker } = target;
     this.#show(target);
     const { log } = this.#options;
@@ -296,7 +298,8 @@ export class Targets {
       ...(credential !== "" && { credential }),
     };
     if (breaker.open === undefined) {
-      log.info(fields, "a circuit breaker closed: calls go there again");
+      const openMs = Math.round(this.clock() - openedAtMs);
+      log.info({ ...fields, openMs }, "a circuit breaker closed: calls go there again");
       return;
     }
     const { failure } = breaker.open;

@@ -6,7 +6,13 @@ import type { Logger } from "pino";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig, PriceConfig, RouteConfig, VendorConfig } from "../config/config.ts";
-import { disconnectGraceMs } from "../core/limits.ts";
+import {
+  disconnectGraceMs,
+  refusalKindsMax,
+  refusalRecordsMax,
+  refusalWindowMs,
+} from "../core/limits.ts";
+import { Repeats } from "../core/repeats.ts";
 import { isTierUnpriced } from "../config/tier-prices.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Metrics } from "../observe/metrics.ts";
@@ -117,6 +123,16 @@ export function createUpstream(options: UpstreamOptions): Upstream {
  */
 const toldUnknownMax = 100;
 
+/** Bounds the lines of failed attempts; at the end of a minute, one line has the number of others. */
+function createRepeats(log: UpstreamOptions["log"], text: string): Repeats<object> {
+  return new Repeats({
+    max: refusalRecordsMax,
+    windowMs: refusalWindowMs,
+    kindsMax: refusalKindsMax,
+    onEnd: ({ count, first }) => log.warn({ ...first, count }, text),
+  });
+}
+
 class RoutedUpstream implements Upstream {
   readonly targets: Targets;
   readonly jobs: JobRouting;
@@ -124,10 +140,18 @@ class RoutedUpstream implements Upstream {
   readonly #options: UpstreamOptions;
   /** Unknown figures that were logged, by vendor. */
   readonly #toldUnknown = new Set<string>();
+  /** Attempts without a reply, and refusals of the operator's account: an outage has thousands. */
+  readonly #silences: Repeats<object>;
+  readonly #refusals: Repeats<object>;
   readonly #plans = new WeakMap<ModelConfig, Map<string, readonly PlannedRoute[]>>();
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
+    this.#silences = createRepeats(options.log, "further attempts got no reply from the vendor");
+    this.#refusals = createRepeats(
+      options.log,
+      "the vendor has refused further attempts like this",
+    );
     this.targets = options.targets;
     this.jobs = new JobRouting(options);
     this.free = new FreeRequests(options);
@@ -303,10 +327,13 @@ class RoutedUpstream implements Upstream {
       const { metrics, log } = this.#options;
       metrics.upstreamAlarms.inc({ vendor, reason: alarm });
       const fields = { vendor, credential: credential.credential, status, alarm };
-      log.error(
-        fields,
-        "a vendor refuses the operator's account: check its credential, balance and model name",
-      );
+      const kind = `${vendor} ${credential.credential} ${alarm}`;
+      if (this.#refusals.passes(kind, () => fields)) {
+        log.error(
+          fields,
+          "a vendor refuses the operator's account: check its credential, balance and model name",
+        );
+      }
     }
     const failure = canRetry ? attemptFailureOf(status, refusal) : undefined;
     this.#record(destination, failure, `status ${status}`);
@@ -326,7 +353,10 @@ class RoutedUpstream implements Upstream {
     this.#count(vendor, isConnect ? "connect" : kind === "reset" ? "failed" : kind);
     if (kind === "aborted") throw error;
     const { message } = cause;
-    this.#options.log.warn({ vendor, failure: kind, cause: message }, "a vendor gave no reply");
+    const fields = { vendor, failure: kind, cause: message };
+    if (this.#silences.passes(`${vendor} ${kind}`, () => fields)) {
+      this.#options.log.warn(fields, "a vendor gave no reply");
+    }
     const failure = attemptFailureOfKind(kind);
     this.#record(destination, failure, kind);
     // A job may be running: another route would run it twice.

@@ -84,6 +84,22 @@ async function query(text: string): Promise<void> {
 const ready = async (): Promise<number> =>
   (await send(`${gateway.url}/readyz`, { method: "GET" })).status;
 
+it("an outage is one line when it begins and one when it ends, whatever fails meanwhile", async () => {
+  const before = gateway.log.length;
+  const lines = () => gateway.log.slice(before).filter((line) => /"level":[4-6]0/.test(line));
+  away.refuses();
+  await expect.poll(() => lines().join("")).toContain("cannot be reached");
+  await expect.poll(ready).toBe(503);
+  expect((await chat("during the outage")).status).toBe(503);
+  back();
+  await expect.poll(() => lines().join(""), { timeout: 10_000 }).toContain("answers again after");
+  await expect.poll(ready).toBe(200);
+  const outage = lines().filter((line) => line.includes("the database at"));
+  expect(outage).toHaveLength(2);
+  expect(lines().filter((line) => line.includes("ECONN"))).toEqual([]);
+  expect(lines().length).toBeLessThanOrEqual(4);
+});
+
 describe.each([true, false])("a reply (streamed: %s) has come to its end only when", (stream) => {
   it("its settlement is durable: in the journal where the database does not answer", async () => {
     const requestId = `durable-${stream}`;

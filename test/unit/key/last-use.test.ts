@@ -87,7 +87,7 @@ test("an unreachable database costs a warning, not the process", async () => {
     {
       message: "the last use of keys could not be recorded",
       keys: 1,
-      reason: "gone",
+      err: new Error("gone"),
     },
   ]);
 });
