@@ -19,6 +19,24 @@ export const knownKinds: readonly string[] = [
   "demo",
 ];
 
+/** The address and the paths of each kind, for docs/reference. Links are relative to docs/. */
+export const kindAddresses: Readonly<Record<string, string>> = {
+  openai:
+    "`{base_url}/responses`, `{base_url}/chat/completions`, and OpenAI's other paths; tasks at `/images/generations`, `/audio/speech`",
+  "openai-compatible": "as `openai`, without `/responses`; rerank at `{base_url}/rerank`",
+  anthropic: "`{base_url}/v1/messages`; without `/v1` if the address ends in it",
+  gemini:
+    "`{base_url}/v1beta/models/{model}:generateContent`, `:streamGenerateContent`, `:batchEmbedContents`, for videos `:predictLongRunning`; without `/v1beta` if the address ends in it",
+  replicate:
+    "`{base_url}/v1/models/{owner}/{name}/predictions`, for a `name:version` `{base_url}/v1/predictions`. `TEXT` with a [`native_prefix`](native.md#replicate) only",
+  dashscope:
+    "`base_url` is `https://dashscope.aliyuncs.com` or `https://dashscope-intl.aliyuncs.com`; below it `/compatible-mode/v1/…` for chat and embeddings, `/api/v1/services/…` for tasks and rerank, `/compatible-api/v1/reranks` for `qwen3-rerank`",
+  fal: "`base_url` is `https://queue.fal.run`; below it `/{model}`. `TEXT` with a [`native_prefix`](native.md#fal) only",
+  cohere: "`base_url` is `https://api.cohere.com`; rerank at `/v1/rerank`, `/v2/rerank`",
+  jina: "`base_url` is `https://api.jina.ai/v1`; rerank at `/rerank`",
+  demo: "no address: it runs inside the gateway",
+};
+
 /** Every dialect that a configuration may name. */
 export const knownDialects: readonly string[] = [
   "chat-completions",

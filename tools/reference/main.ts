@@ -14,6 +14,7 @@ import { limitsPage } from "./limits.ts";
 import { metricsPage } from "./metrics.ts";
 import { presetsPage } from "./presets.ts";
 import { priceUnitsPage } from "./price-units.ts";
+import { rulesPage } from "./rules.ts";
 import { taskParametersPage } from "./task-parameters.ts";
 import { configKeysPage, configSchemaFile } from "./uas-yaml.ts";
 import { variablesPage } from "./variables.ts";
@@ -29,6 +30,7 @@ const pages = new Map([
   ["metrics.md", metricsPage()],
   ["presets.md", presetsPage()],
   ["price-units.md", priceUnitsPage()],
+  ["rules.md", rulesPage()],
   ["task-parameters.md", taskParametersPage()],
   ["uas-schema.json", configSchemaFile()],
   ["uas-yaml.md", configKeysPage()],

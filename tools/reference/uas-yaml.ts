@@ -5,6 +5,7 @@ import {
   type JsonSchema,
   linkedJsonSchema,
 } from "../../src/config/json-schema.ts";
+import { kindAddresses, modelTypeWord } from "../../src/config/kinds.ts";
 import { servedKinds } from "../../src/provider/index.ts";
 import { code, table } from "./table.ts";
 
@@ -26,6 +27,8 @@ file with explanations. The file is YAML and strictly checked: an unknown key is
 
 ${sections.join("\n\n")}
 
+${kindsSection()}
+
 ## The built-in demo
 
 This file is equal to the demo that runs without a file. Its one vendor generates replies inside the gateway; \`demo-chat\`
@@ -33,6 +36,21 @@ writes at a human pace, \`demo/instant\` at once.
 
 \`\`\`yaml
 ${demoYaml}\`\`\``;
+}
+
+function kindsSection(): string {
+  const rows = [...servedKinds].map(([kind, served]) => [
+    code(kind),
+    served.dialects.map(code).join(", ") || "none",
+    served.modelTypes.map((type) => code(modelTypeWord(type))).join(", "),
+    served.needsApiKey ? "required" : "optional",
+    relink(kindAddresses[kind] ?? ""),
+  ]);
+  const keys = table(
+    ["kind", "dialects, preferred first", "models", "credential", "address"],
+    rows,
+  );
+  return `## Kinds of vendor\n\n${keys}`;
 }
 
 function section(name: string, schema: JsonSchema): string {
