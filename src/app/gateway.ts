@@ -188,6 +188,7 @@ async function assemble(
   const pipeline = createPipeline({
     config,
     database,
+    masterKey,
     clock,
     ledger,
     pricing,
@@ -369,7 +370,7 @@ async function assemble(
     clockCheck.jobs,
     billingJobs,
     targets,
-    pipeline.jobs,
+    ...pipeline.jobs,
     state.jobs,
     signIn.jobs,
     native.jobs,

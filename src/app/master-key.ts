@@ -1,6 +1,7 @@
 /** Changes the master key of an installation whose gateways are stopped. */
 import type { PoolClient } from "pg";
 import { sealedAuthenticators } from "../account/user/proof.ts";
+import { sealedReplies } from "../calls/idempotency/claims.ts";
 import type { RotatedSecrets, RotateOptions } from "../cli/context.ts";
 import { type MasterKeys, resealColumns } from "../core/sealed-columns.ts";
 import { openDatabase } from "../db/database.ts";
@@ -25,6 +26,7 @@ const sql = {
   authenticators: `update console_user set totp = null, totp_pending = null
     where totp is not null or totp_pending is not null`,
   reasoning: `delete from kept_reasoning`,
+  replies: `update idempotent_call set sealed = null, bytes = 0 where sealed is not null`,
 } as const;
 
 /**
@@ -74,6 +76,7 @@ async function reseal(client: PoolClient, keys: MasterKeys): Promise<RotatedSecr
       { cause },
     );
   });
+  await resealColumns(client, sealedReplies, keys);
   return {
     // One row identifies the master key.
     dataKeys: Math.max(0, dataKeys - 1),
@@ -91,6 +94,7 @@ async function discard(client: PoolClient): Promise<RotatedSecrets> {
     authenticators: await count(sql.authenticators),
     reasoning: await count(sql.reasoning),
   };
+  await client.query(sql.replies);
   await client.query(sql.copies);
   await client.query(sql.marker);
   return rotated;

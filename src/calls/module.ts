@@ -8,6 +8,7 @@ import type { Pricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings, ModelConfig } from "../config/config.ts";
 import type { OnRefusedKey } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
+import type { PeriodicJobs } from "../core/periodic.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
 import type { Database } from "../db/database.ts";
@@ -15,6 +16,7 @@ import { Admission } from "./admission.ts";
 import { createCatalogue } from "./catalogue.ts";
 import { createCountTokens } from "./adapters/count-tokens.ts";
 import { type BackgroundResponses, createHandlers, type InferenceHandlers } from "./handlers.ts";
+import { createClaims } from "./idempotency/claims.ts";
 import { AdmissionQueues } from "../limits/admission-queue.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { createMediaHandler } from "./adapters/media/handler.ts";
@@ -28,7 +30,7 @@ import { createInferenceService, createMediaService } from "./service.ts";
 import type { CallState } from "../responses/stored/responses-memory.ts";
 import type { PipelineDeps } from "./pipeline/context.ts";
 import type { TokenCounter } from "../tokens/counter.ts";
-import { createUnlimitedRoutes, type UnlimitedRoutes } from "./unlimited-routes.ts";
+import { createUnlimitedRoutes } from "./unlimited-routes.ts";
 import type { Upstream } from "../routing/upstream.ts";
 import { createEndpointsOf } from "./endpoints.ts";
 
@@ -47,13 +49,15 @@ interface PipelineOptions {
   /** Counts for callers who pay nothing for it. */
   readonly freeCounter: TokenCounter;
   readonly upstream: Upstream;
-  readonly database: Pick<Database, "pool" | "url">;
+  readonly database: Pick<Database, "pool" | "taskPool" | "jobPool" | "url">;
+  /** The master key, 32 bytes. */
+  readonly masterKey: Uint8Array;
 }
 
-/** The pipeline that all calls of a process share, and the job that refreshes it. */
+/** The pipeline that all calls of a process share, and its periodic jobs. */
 interface Pipeline {
   readonly deps: PipelineDeps;
-  readonly jobs: UnlimitedRoutes;
+  readonly jobs: readonly PeriodicJobs[];
   /** To be stopped when all calls have ended. */
   readonly refusals: Refusals;
 }
@@ -62,7 +66,11 @@ interface Pipeline {
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { clock, config, ledger, pricing, calls, limiter, detached, metrics, log } = options;
   const { counter, freeCounter, upstream } = options;
-  const { pool, url } = options.database;
+  const { pool, taskPool, jobPool, url } = options.database;
+  const warn = (message: string, fields: object): void => log.warn(fields, message);
+  const { masterKey } = options;
+  const { nodeId } = ledger;
+  const claims = createClaims({ pool: taskPool, jobPool, masterKey, nodeId, warn });
   const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
   const catalogue = createCatalogue(config);
   const refusals = new Refusals({ ledger, log, metrics });
@@ -81,12 +89,13 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     streams: new MonitoredStreams(),
     unlimitedRoutes,
     detached,
+    claims,
     metrics,
     log,
     counter,
     freeCounter,
   };
-  return { deps, jobs: unlimitedRoutes, refusals };
+  return { deps, jobs: [unlimitedRoutes, claims.jobs], refusals };
 }
 
 /** Options of {@link createInference}. */

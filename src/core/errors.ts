@@ -117,6 +117,13 @@ export const errorMeanings: Readonly<Record<SentErrorCode, ErrorMeaning>> = {
     rpc: Code.InvalidArgument,
     source: "client",
   },
+  [ErrorCode.IDEMPOTENCY_KEY_IN_USE]: {
+    word: "idempotency_key_in_use",
+    type: invalid,
+    status: 409,
+    rpc: Code.Aborted,
+    source: "client",
+  },
   [ErrorCode.IDEMPOTENCY_KEY_REUSED]: {
     word: "idempotency_key_reused",
     type: invalid,

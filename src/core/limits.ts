@@ -286,6 +286,18 @@ export const keptReasoningTtlMs = day;
 /** Maximum stored reasoning of one turn. */
 export const keptReasoningBytesMax = mib;
 
+// Replies to calls with an `Idempotency-Key`
+
+/** Time for which a repeated request gets the reply of the first one. */
+export const keptReplyTtlMs = day;
+/**
+ * Maximum length of such a reply. A longer one is sent and charged; a repetition of its request is
+ * refused.
+ */
+export const keptReplyBytesMax = 4 * mib;
+/** Maximum storage per account. Beyond it the replies that would expire first are deleted. */
+export const keptRepliesAccountBytesMax = 256 * mib;
+
 // Tasks
 
 /** Duration of a task's lease. After a kill another process continues the task within 30 s. */

@@ -21,6 +21,8 @@ import {
   type CostWriter,
   ReadRequest,
   type Recalled,
+  type Repetition,
+  repetitionOfBytes,
   type ReplyHead,
   type ReplyStream,
   type RequestSummary,
@@ -69,6 +71,11 @@ export class NativeAdapter extends CallAdapter<Buffer> {
 
   get path(): string {
     return callPath(this.#exchange);
+  }
+
+  override get repetition(): Repetition<Buffer> {
+    const { method, path, query, request } = this.#exchange;
+    return repetitionOfBytes(method, path, query, request.fingerprint);
   }
 
   read(): ReadRequest<Buffer> {

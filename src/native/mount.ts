@@ -56,6 +56,8 @@ export interface NativeExchange<Route extends NativeRoute = NativeRoute> {
   readonly query: string;
   readonly caller: KeyCaller;
   readonly requestId: string;
+  /** See {@link CallContext}. */
+  readonly idempotencyKey?: string | undefined;
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly signal: CancelSignal;
   /** The destination of the reply. */

@@ -13,11 +13,10 @@ import {
   FollowLinkResponseSchema,
   type NativeService,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
-import { callerKey, requestIdKey } from "../core/caller.ts";
-import { keyCallerOf } from "../core/caller-rules.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { checkRequest } from "../calls/adapters/headers.ts";
 import type { CallContext } from "../calls/pipeline/context.ts";
+import { contextOf } from "../calls/service.ts";
 import { asMessages, type Messages, type SentReply } from "../core/sink.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { failureError } from "../routing/upstream-refusal.ts";
@@ -50,8 +49,8 @@ export interface NativeHandlers {
 /** Creates the native handlers. */
 export function createNativeHandlers(context: NativeContext): NativeHandlers {
   return {
-    async exchange(request, { caller, requestId, signal }, sink) {
-      return dispatch(find(request, context, { caller, requestId, signal, sink }), context);
+    async exchange(request, from, sink) {
+      return dispatch(find(request, context, { ...from, sink }), context);
     },
     async followLink(request, signal, sink) {
       await mapHttpFailure(follow(request, context, { signal, sink }));
@@ -63,13 +62,12 @@ export function createNativeHandlers(context: NativeContext): NativeHandlers {
 /** The handlers as RPCs: replies become messages. */
 export function createNativeService(handlers: NativeHandlers): ServiceImpl<typeof NativeService> {
   return {
-    exchange(request, { values, signal: client }) {
-      const caller = keyCallerOf(values.get(callerKey));
-      const requestId = values.get(requestIdKey);
+    exchange(request, rpc) {
+      const from = contextOf(rpc);
       return asMessages(
-        (sink, signal) => handlers.exchange(request, { caller, requestId, signal }, sink),
+        (sink, signal) => handlers.exchange(request, { ...from, signal }, sink),
         messagesOf(ExchangeResponseSchema),
-        client,
+        rpc.signal,
       );
     },
 
@@ -99,9 +97,10 @@ function messagesOf<Schema extends typeof ExchangeResponseSchema | typeof Follow
 async function dispatch(exchange: NativeExchange, context: NativeContext): Promise<SentReply> {
   const { route } = exchange;
   if (route.kind === "call") {
-    const { caller, requestId, signal, sink } = exchange;
+    const { caller, requestId, idempotencyKey, signal, sink } = exchange;
     const adapter = new NativeAdapter({ ...exchange, route }, context);
-    return context.handlers.runAdapter(adapter, { caller, requestId, signal }, sink);
+    const from = { caller, requestId, idempotencyKey, signal };
+    return context.handlers.runAdapter(adapter, from, sink);
   }
   if (route.kind === "cache") return changeCache({ ...exchange, route }, context);
   context.admission.account(exchange.caller);
@@ -192,7 +191,7 @@ async function counted({ admission }: NativeContext, work: () => Promise<void>):
 function find(
   message: ExchangeRequest,
   { vendors, admission }: NativeContext,
-  from: Pick<NativeExchange, "caller" | "requestId" | "signal" | "sink">,
+  from: Pick<NativeExchange, "caller" | "requestId" | "idempotencyKey" | "signal" | "sink">,
 ): NativeExchange {
   const { prefix, method, path, query, headers, body } = message;
   const mount = vendors.get(prefix);

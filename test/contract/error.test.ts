@@ -30,6 +30,7 @@ const documented = [
   "500 upstream_submit_unknown",
   "504 task_timeout",
   "502 result_unavailable",
+  "409 idempotency_key_in_use",
 ];
 
 /** R-ERR-1: the `type` of the first body shape, by status. */

@@ -45,6 +45,8 @@ import { type Delivered, type Metered, meterInput, nothingMetered } from "../pip
 import {
   CallAdapter,
   ReadRequest,
+  type Repetition,
+  repetitionOfBytes,
   type ReplyHead,
   type ReplyStream,
   type RequestSummary,
@@ -75,6 +77,10 @@ export class BodyAdapter<Message extends BodyMessage> extends CallAdapter<Buffer
 
   get path(): string {
     return this.#message.path;
+  }
+
+  override get repetition(): Repetition<Buffer> {
+    return repetitionOfBytes(this.#message.query, this.#message.body);
   }
 
   read(): BodyRequest {

@@ -20,6 +20,7 @@ import { type ChargedUsage, EventReply, EventStream } from "../../dialect/transl
 import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { estimateTokens } from "../../tokens/estimate.ts";
+import { replyRepetition, streamRepetition } from "./typed-repetition.ts";
 import { replyDecoder, toolRestorer, vendorDialect, toVendorError } from "./translation.ts";
 import {
   type AnsweredBy,
@@ -27,6 +28,7 @@ import {
   CallAdapter,
   ReadRequest,
   type VendorRefusal,
+  type Repetition,
   type ReplyStream,
   type WholeReply,
 } from "../pipeline/adapter.ts";
@@ -37,6 +39,7 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
   readonly #generation: Generation;
   readonly #clock: Pick<Clock, "now">;
   readonly #onReply: ((reply: Reply) => void) | undefined;
+  #reply: Reply | undefined;
 
   /** @param onReply called with a complete reply. Default: only its events are sent */
   constructor(generation: Generation, clock: Pick<Clock, "now">, onReply?: (reply: Reply) => void) {
@@ -51,6 +54,11 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
     return `/uas.inference.v1.InferenceService/${method}`;
   }
 
+  override get repetition(): Repetition<GenerateEvent[]> {
+    if (this.#onReply === undefined) return streamRepetition(this.#generation);
+    return replyRepetition(this.#generation, () => this.#reply, this.#onReply);
+  }
+
   read(): TypedRequest {
     const { model, maxOutputTokens, conversation } = this.#generation;
     if (model === "") throw invalid("generation.model", "name one of those that ListModels lists");
@@ -60,7 +68,11 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
     if (maxOutputTokens !== undefined && maxOutputTokens < 1) {
       throw invalid("generation.max_output_tokens", "send a whole number from 1 on, or none");
     }
-    return new TypedRequest(this.#generation, this.#clock, this.#onReply);
+    const take = (reply: Reply): void => {
+      this.#reply = reply;
+      this.#onReply?.(reply);
+    };
+    return new TypedRequest(this.#generation, this.#clock, this.#onReply && take);
   }
 
   modelName(): string {

@@ -2,7 +2,7 @@
 import { namedModel } from "../../dialect/body-members.ts";
 import { hasRoutingMembers, takeRoutingMembers } from "./routing-members.ts";
 import { checkRequest } from "./headers.ts";
-import { CallAdapter } from "../pipeline/adapter.ts";
+import { CallAdapter, type Repetition, repetitionOfBytes } from "../pipeline/adapter.ts";
 import { readPreferences } from "../../routing/preferences.ts";
 import { type WireOptions, WireRequest, noWishes } from "./wire-request.ts";
 
@@ -17,6 +17,11 @@ export class WireAdapter extends CallAdapter<Buffer> {
 
   get path(): string {
     return this.#options.request.path;
+  }
+
+  override get repetition(): Repetition<Buffer> {
+    const { query, body } = this.#options.request;
+    return repetitionOfBytes(query, body);
   }
 
   read(): WireRequest {

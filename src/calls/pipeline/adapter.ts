@@ -137,12 +137,36 @@ export interface AnsweredBy {
   readonly answer: VendorReply;
 }
 
+/** How a repeated request is recognised, and how its reply is kept. */
+export interface Repetition<Out> {
+  /** Parts of the request that are equal in a repetition, besides its path. */
+  readonly identity: ReadonlyArray<string | Uint8Array>;
+  /** A copy of a piece of the reply. */
+  toBytes(out: Out): Uint8Array;
+  /** The complete reply, from the bytes of all its pieces. */
+  fromBytes(bytes: Buffer): Out;
+}
+
+/** The repetition of a request whose reply is bytes. */
+export function repetitionOfBytes(
+  ...identity: ReadonlyArray<string | Uint8Array>
+): Repetition<Buffer> {
+  return { identity, toBytes: (out) => Buffer.from(out), fromBytes: (bytes) => bytes };
+}
+
 /** A caller's request before it is read. */
 export abstract class CallAdapter<Out extends Chunk> {
   /** The path for the call log. */
   abstract readonly path: string;
   /** Whether the request may name a model that generates no text. Default false. */
   readonly acceptsAnyModel: boolean = false;
+
+  /**
+   * Used if the request has an idempotency key. Default: a repeated request is a new call.
+   */
+  get repetition(): Repetition<Out> | undefined {
+    return undefined;
+  }
 
   /** Reads the request. @throws GatewayError INVALID_REQUEST */
   abstract read(): ReadRequest<Out>;

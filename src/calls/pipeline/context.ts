@@ -9,6 +9,7 @@ import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Metrics } from "../../observe/metrics.ts";
 import type { Admission } from "../admission.ts";
+import type { Claims } from "../idempotency/claims.ts";
 import type { Catalogue } from "../catalogue.ts";
 import type { Config } from "../../config/config.ts";
 import type { AdmissionQueues } from "../../limits/admission-queue.ts";
@@ -26,8 +27,8 @@ export interface CallContext {
   readonly caller: KeyCaller;
   readonly requestId: string;
   /**
-   * Background requests with the same key return the same response. Absent for each request creates
-   * one.
+   * Requests with the same key and body are charged once and get the same reply. Absent: each
+   * request is a new call.
    */
   readonly idempotencyKey?: string | undefined;
   /** Cancelled when the client disconnects or the gateway stops. */
@@ -52,6 +53,8 @@ export interface PipelineDeps {
   readonly streams: MonitoredStreams;
   readonly unlimitedRoutes: Pick<UnlimitedRoutes, "has" | "add" | "kept">;
   readonly detached: DetachedReplies;
+  /** The idempotency keys of calls. */
+  readonly claims: Claims;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly counter: TokenCounter;

@@ -6,6 +6,7 @@
  * |---|---|---|
  * | admit | capacity of this process, or 503 | admit.ts |
  * | read | account, model, stream, output limit, size | admit.ts |
+ * | claim | whether an idempotency key has a kept reply | idempotent-call.ts |
  * | quote | routes, price, maximum cost | quote.ts |
  * | limit | rate limits, or 429; far below them it runs together with the hold | limit.ts |
  * | hold | durable money, or 402 | hold.ts |
@@ -22,6 +23,7 @@ import { deliver } from "./deliver.ts";
 import { newDelivery } from "./delivery.ts";
 import type { Call } from "./call.ts";
 import { toGatewayError } from "./failures.ts";
+import { withIdempotencyKey } from "./idempotent-call.ts";
 import { hold } from "./hold.ts";
 import { endLimits, limit } from "./limit.ts";
 import { Connection } from "./connection.ts";
@@ -46,17 +48,24 @@ export interface CallResult {
  */
 export async function runCall<Out extends Chunk>(
   adapter: CallAdapter<Out>,
-  sink: Sink<Out>,
-  begin: CallToAdmit,
+  client: Sink<Out>,
+  given: CallToAdmit,
 ): Promise<CallResult> {
+  const idempotent = withIdempotencyKey(adapter, client, given);
+  const { sink, begin } = idempotent ?? { sink: client, begin: given };
   const admitted = admit(adapter, begin);
   const ended: CallEnd = {
     connection: new Connection(admitted),
     delivery: newDelivery(),
+    idempotent,
   };
   let reached: Reached<Out> = admitted;
   try {
     const readCall = (reached = read(admitted));
+    if (idempotent !== undefined && (await idempotent.isRepeated(readCall))) {
+      ended.delivery.isDone = true;
+      return { call: admitted.call, settled: settled(reached, ended) };
+    }
     const quoting = quote(readCall);
     const quoted = (reached = quoting instanceof Promise ? await quoting : quoting);
     const limiting = limit(quoted);

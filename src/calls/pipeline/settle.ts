@@ -14,6 +14,7 @@ import { type Chargeable, chargeAtEnd, deliveredOf, unreadBytesOf } from "./char
 import { clampToHold, growToCharge, isLimited } from "./cover.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Held } from "./hold.ts";
+import type { IdempotentCall } from "./idempotent-call.ts";
 import { inputOnly } from "./metering.ts";
 import type { Connection } from "./connection.ts";
 import type { Opened } from "./open.ts";
@@ -28,6 +29,8 @@ export type Reached<Out extends Chunk> = Admitted<Out> &
 export interface CallEnd {
   readonly connection: Connection;
   readonly delivery: Delivery;
+  /** Undefined for a call without an idempotency key. */
+  readonly idempotent?: Pick<IdempotentCall<Chunk>, "end"> | undefined;
 }
 
 /**
@@ -36,7 +39,7 @@ export interface CallEnd {
  */
 export async function settle<Out extends Chunk>(
   reached: Reached<Out>,
-  { connection, delivery }: CallEnd,
+  { connection, delivery, idempotent }: CallEnd,
 ): Promise<void> {
   const { call, request, deps } = reached;
   connection.close(deliveredOf(reached.reply).usage);
@@ -54,6 +57,7 @@ export async function settle<Out extends Chunk>(
   }
   connection.client.endDelivered(isDone);
   if (!isHeld(reached)) {
+    if (idempotent !== undefined) await idempotent.end(call);
     if (!call.hasOwnRecord) return;
     deps.ledger.record(callRecord(call));
     reportCall(call, deps);
@@ -76,6 +80,7 @@ export async function settle<Out extends Chunk>(
     const { usage } = deliveredOf(reached.reply);
     deps.upstream.reportUsage(reached.planned.route, usage, reached.price);
   }
+  if (idempotent !== undefined) await idempotent.end(call);
   const isWithheld = delivery.isWithheld || unreadBytesOf(reached.reply) > 0;
   if (isWithheld) estimateVendorCost(reached);
   reportCall(call, deps, isWithheld);

@@ -17,6 +17,7 @@ const words: Readonly<Record<SentErrorCode, string>> = {
   [ErrorCode.REQUEST_TOO_LARGE]: "request_too_large",
   [ErrorCode.UNSUPPORTED_MEDIA_TYPE]: "invalid_request_error",
   [ErrorCode.IDEMPOTENCY_KEY_REUSED]: "invalid_request_error",
+  [ErrorCode.IDEMPOTENCY_KEY_IN_USE]: "invalid_request_error",
   [ErrorCode.RATE_LIMIT_EXCEEDED]: "rate_limit_error",
   [ErrorCode.QUEUE_FULL]: "rate_limit_error",
   [ErrorCode.INTERNAL_ERROR]: "api_error",

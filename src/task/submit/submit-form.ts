@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { SubmitTaskRequest } from "../../../gen/uas/task/v1/task_service_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
+import { checkIdempotencyKey, idempotencyHeader } from "../../core/idempotency-key.ts";
 import { readPublicUrl } from "../../http/public-url.ts";
 import { invalidParam } from "../failures.ts";
 import type { TaskModel, TaskSchemas } from "../schema/schemas.ts";
@@ -50,30 +51,18 @@ function readCallbackId(
   { callbackId }: SubmitTaskRequest,
   key: string | null,
 ): readonly [name: string, id: string | null] {
-  if (callbackId === undefined) return [idempotencyHeader, checkIdempotencyKey(key)];
+  if (callbackId === undefined) return [idempotencyHeader, readIdempotencyKey(key)];
   return ["callbackId", callbackId];
 }
-
-/** The header that contains the callback id if the body has none. */
-export const idempotencyHeader = "Idempotency-Key";
-
-/**
- * Visible ASCII only: other characters do not survive headers, and repeated headers arrive joined
- * by a space.
- */
-const visible = /^[\u0021-\u007e]{1,255}$/;
 
 /**
  * The header's value; null if none was sent.
  *
  * @throws GatewayError INVALID_REQUEST
  */
-export function checkIdempotencyKey(key: string | null): string | null {
-  if (key === null || visible.test(key)) return key;
-  throw invalidParam(
-    idempotencyHeader,
-    `must be 1 to 255 visible ASCII characters without spaces, in one header; callbackId in the body accepts any text`,
-  );
+export function readIdempotencyKey(key: string | null): string | null {
+  if (key === null) return null;
+  return checkIdempotencyKey(key, "; callbackId in the body accepts any text");
 }
 
 function readCallbackUrl(

@@ -1,6 +1,7 @@
 /**
  * Runs background responses as TEXT tasks: starts, finds and cancels them for the inference room.
  */
+import { idempotencyHeader } from "../../core/idempotency-key.ts";
 import type { BackgroundStatus, BackgroundTasks } from "../../responses/background/tasks.ts";
 import type { Cancel } from "./cancel.ts";
 import { noSuchTask } from "../failures.ts";
@@ -8,7 +9,7 @@ import type { TaskFeed } from "../read/feed.ts";
 import { poll, type WaitSlots } from "../read/reads.ts";
 import { isEnded, type TaskState } from "../state.ts";
 import type { TaskStore, TaskSummary } from "../store.ts";
-import { checkIdempotencyKey, fingerprint, idempotencyHeader } from "../submit/submit-form.ts";
+import { fingerprint, readIdempotencyKey } from "../submit/submit-form.ts";
 import type { Submit } from "../submit/submit.ts";
 
 /** Options of {@link createBackgroundTasks}. */
@@ -38,7 +39,7 @@ export function createBackgroundTasks(options: BackgroundTasksOptions): Backgrou
       writeAlongside,
       ...given
     }) {
-      const callbackId = checkIdempotencyKey(given.idempotencyKey ?? null);
+      const callbackId = readIdempotencyKey(given.idempotencyKey ?? null);
       const what = {
         modelKey: model.key,
         callbackUrl: "",

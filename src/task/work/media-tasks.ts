@@ -3,6 +3,7 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { withTimeout } from "../../core/async.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import { errorCodeOf } from "../../core/error-words.ts";
+import { idempotencyHeader } from "../../core/idempotency-key.ts";
 import type { MediaTaskEnd, MediaTasks, TaskFile } from "../../calls/adapters/media/media-tasks.ts";
 import type { ResultFiles } from "../../result/result.ts";
 import type { VendorTasks } from "../../provider/task.ts";
@@ -12,7 +13,7 @@ import type { TaskFeed } from "../read/feed.ts";
 import type { TaskSchemas } from "../schema/schemas.ts";
 import { isEnded } from "../state.ts";
 import type { TaskStore, TaskSummary } from "../store.ts";
-import { checkIdempotencyKey, fingerprint, idempotencyHeader } from "../submit/submit-form.ts";
+import { fingerprint, readIdempotencyKey } from "../submit/submit-form.ts";
 import type { Submit } from "../submit/submit.ts";
 import type { StoredFileJson } from "../task-row.ts";
 
@@ -58,7 +59,7 @@ export function createMediaTasks(options: MediaTasksOptions): MediaTasks {
       const read = {
         taskModel,
         params,
-        callbackId: checkIdempotencyKey(idempotencyKey ?? null),
+        callbackId: readIdempotencyKey(idempotencyKey ?? null),
         callbackIdName: idempotencyHeader,
         callbackUrl: null,
         fingerprint: fingerprint(asked),

@@ -41,9 +41,14 @@ const asked: MessageInitShape<typeof ExchangeRequestSchema> = {
   body: Buffer.from('{"contents":[{"parts":[{"text":"Hi"}]}]}'),
 };
 
-function exchange(message: typeof asked, requestId: string): Promise<ExchangeResponse[]> {
+function exchange(
+  message: typeof asked,
+  requestId: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<ExchangeResponse[]> {
   return withTransport(gateway.internalUrl, "grpc", (transport) => {
-    const headers = { authorization: `Bearer ${customer.key}`, "x-request-id": requestId };
+    const usual = { authorization: `Bearer ${customer.key}`, "x-request-id": requestId };
+    const headers = { ...usual, ...more };
     const client = createClient(NativeService, transport);
     return Array.fromAsync(client.exchange({ ...asked, ...message }, { headers }));
   });
@@ -77,4 +82,16 @@ test("a query or a header that HTTP would not let through is refused", async () 
   await expect(exchange({ query: "a=b\r\nx: y" }, "rpc-3")).rejects.toThrow(/invalid_argument/);
   const headers = { "x-goog-api-client": "a\r\nb: c" };
   await expect(exchange({ headers }, "rpc-3")).rejects.toThrow(/invalid_argument/);
+});
+
+test("a repetition with the same idempotency key gets the same bytes, and no vendor is called", async () => {
+  const bytesOf = (parts: readonly ExchangeResponse[]): string =>
+    Buffer.concat(
+      parts.map(({ part }) => (part.case === "chunk" ? part.value : Buffer.of())),
+    ).toString();
+  const repeated = { "idempotency-key": "native" };
+  const first = await exchange({}, "first", repeated);
+  const count = gateway.vendor.requests.length;
+  expect(bytesOf(await exchange({}, "second", repeated))).toBe(bytesOf(first));
+  expect(gateway.vendor.requests).toHaveLength(count);
 });

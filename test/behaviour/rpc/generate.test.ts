@@ -35,16 +35,25 @@ const weather = {
 describe.each(["grpc", "connect", "grpc-web"] as const)("Generate over %s", (protocol) => {
   const fixture = useGateway();
 
-  async function generate(generation: GenerationInit, requestId: string) {
+  async function generate(generation: GenerationInit, requestId: string, more = {}) {
     const { gateway, customer } = fixture;
     const baseUrl = protocol === "grpc" ? gateway.internalUrl : gateway.url;
     return withTransport(baseUrl, protocol, (transport) =>
       createClient(InferenceService, transport).generate(
         { generation },
-        { headers: { ...bearer(customer.key), "x-request-id": requestId } },
+        { headers: { ...bearer(customer.key), "x-request-id": requestId, ...more } },
       ),
     );
   }
+
+  it("returns the kept reply to a repetition with the same idempotency key", async () => {
+    fixture.upstream.script(answer({ text: ["Hello once"] }), answer({ text: ["Hello twice"] }));
+    const hello = { ...says("Hello"), model: publicModel };
+    const repeated = { "idempotency-key": `generate-${protocol}` };
+    const first = await generate(hello, "first", repeated);
+    expect(await generate(hello, "second", repeated)).toEqual(first);
+    expect(fixture.upstream.requests).toHaveLength(1);
+  });
 
   it("returns the whole reply, charged and recorded as one call", async () => {
     const id = `generate-${protocol}`;
@@ -74,18 +83,26 @@ describe.each(["grpc", "connect", "grpc-web"] as const)("Generate over %s", (pro
 describe("StreamGenerate", () => {
   const fixture = useGateway();
 
-  async function events(generation: GenerationInit, requestId: string) {
+  async function events(generation: GenerationInit, requestId: string, more = {}) {
     const { gateway, customer } = fixture;
     return withTransport(gateway.internalUrl, "grpc", async (transport) =>
       Array.fromAsync(
         createClient(InferenceService, transport).streamGenerate(
           { generation },
-          { headers: { ...bearer(customer.key), "x-request-id": requestId } },
+          { headers: { ...bearer(customer.key), "x-request-id": requestId, ...more } },
         ),
         ({ event }) => event?.kind,
       ),
     );
   }
+
+  it("gives the kept events to a repetition with the same idempotency key", async () => {
+    const repeated = { "idempotency-key": "stream-generate" };
+    const hello = { ...says("Hello"), model: publicModel };
+    const first = await events(hello, "first", repeated);
+    expect(await events(hello, "second", repeated)).toEqual(first);
+    expect(fixture.upstream.requests).toHaveLength(1);
+  });
 
   it("gives start, deltas of one part, and the end with usage", async () => {
     const kinds = await events(says("Hello"), "stream-generate");

@@ -18,6 +18,8 @@ const advices: Readonly<Record<string, string>> = {
   request_too_large: "Send a smaller body. The error message names the limit.",
   unsupported_media_type: "Send the body with `content-type: application/json`.",
   idempotency_key_reused: "Use a new idempotency key for a different body.",
+  idempotency_key_in_use:
+    "The first request with this idempotency key is still running: retry in a moment.",
   rate_limit_exceeded: "Send fewer requests, and try again after the time in `retry-after`.",
   queue_full: "Wait until some of your tasks have ended.",
   internal_error: "An error in the gateway. Send the request ID to its operator.",

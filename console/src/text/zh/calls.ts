@@ -18,6 +18,7 @@ const advices: Readonly<Record<string, string>> = {
   request_too_large: "请减小请求体，错误信息中给出了上限。",
   unsupported_media_type: "请以 `content-type: application/json` 发送请求体。",
   idempotency_key_reused: "请求体不同时，请使用新的幂等键。",
+  idempotency_key_in_use: "使用此幂等键的第一个请求仍在运行，请稍后重试。",
   rate_limit_exceeded: "请降低请求频率，并在 `retry-after` 指定的时间后重试。",
   queue_full: "请等待部分任务结束。",
   internal_error: "网关内部错误。请将请求 ID 发给管理员。",

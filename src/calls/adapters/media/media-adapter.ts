@@ -20,6 +20,8 @@ import {
   CallAdapter,
   type CostWriter,
   ReadRequest,
+  type Repetition,
+  repetitionOfBytes,
   type ReplyHead,
   type VendorRefusal,
 } from "../../pipeline/adapter.ts";
@@ -49,6 +51,12 @@ export class MediaAdapter<Read extends MediaRequest> extends CallAdapter<Buffer>
 
   get path(): string {
     return this.#input.request.path;
+  }
+
+  /** A repeated form is a new call: its files are not in memory. */
+  override get repetition(): Repetition<Buffer> | undefined {
+    const { request, upload } = this.#input;
+    return upload === undefined ? repetitionOfBytes(request.query, request.body) : undefined;
   }
 
   read(): Read {

@@ -285,3 +285,14 @@ test("a model of embeddings generates no text, and the refusal says what it is f
   expect(got.status).toBe(400);
   expect(errorOf(got).message).toContain("send texts to POST /v1/embeddings");
 });
+
+test("a repetition with the same Idempotency-Key gets the same embeddings, and is charged once", async () => {
+  const headers = { "idempotency-key": newRequestId() };
+  const request = { headers, body: JSON.stringify({ model: "embed", input: "Hi" }) };
+  const first = await fixture.send("/v1/embeddings", request);
+  await expectFree(fixture.gateway, fixture.customer, async () => {
+    const second = await fixture.send("/v1/embeddings", request);
+    expect([second.status, second.body]).toEqual([200, first.body]);
+  });
+  expect(vendor().requests).toHaveLength(1);
+});
