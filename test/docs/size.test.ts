@@ -1,4 +1,4 @@
-/** The pages are short enough to be read. The generated reference is searched: it does not count. */
+/** The pages are short enough to be read. The generated reference does not count. */
 import { expect, it } from "vitest";
 import { readPage, writtenPages } from "./page.ts";
 
