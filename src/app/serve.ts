@@ -92,7 +92,7 @@ async function serveUntil(
   });
   try {
     options.reloads.follow(() => gateway.reload());
-    await announce(gateway, { ...options, urls: await gateway.listen() });
+    await announce(gateway, { ...options, listen: () => gateway.listen() });
     log.info({ signal: await signal, delayMs }, "stopping");
     await gateway.close({ delayMs });
   } finally {
@@ -172,7 +172,7 @@ async function start(
 ): Promise<void> {
   const backend = await openBackend(options);
   try {
-    await announce(backend, { ...options, urls: await workers.start() });
+    await announce(backend, { ...options, listen: () => workers.start() });
   } finally {
     await backend.close();
   }

@@ -12,6 +12,7 @@ import { canServePages } from "./built-pages.ts";
 import { LogOutput } from "../observe/log-output.ts";
 import { nanosPerUsd } from "../core/money.ts";
 import { command } from "../core/package.ts";
+import type { ListenUrls } from "./worker-messages.ts";
 
 /** Services that the welcome calls. */
 interface Services {
@@ -27,19 +28,72 @@ export interface WelcomeOptions {
   readonly log: Logger;
   /** Gets the welcome. */
   readonly output: LogOutput;
-  readonly urls: { readonly publicUrl: string; readonly internalUrl: string };
+  /** Starts to listen. */
+  readonly listen: () => Promise<ListenUrls>;
 }
 
-/** Prints the welcome and logs a line. On a new demo it creates an account and a key. */
+/**
+ * Starts to listen, prints the welcome and logs a line. On a new demo it creates an account and a
+ * key, which a port in use would lose if it did so earlier. Otherwise everything is read before, so
+ * that the welcome is printed before the first request is served.
+ */
 export async function announce(services: Services, options: WelcomeOptions): Promise<void> {
-  const { settings, config, log, output, urls } = options;
+  const { settings, config, log, output, listen } = options;
+  const facts = await readFacts(services, config);
+  const urls = await listen();
   const url = settings.publicUrl ?? urls.publicUrl;
-  const consoleUrl = settings.consoleUrl ?? url;
-  const lines = await welcome(services, { config, url, consoleUrl });
-  output.write(`${lines.join("\n")}\n`);
+  const places = { listenUrl: urls.publicUrl, url, consoleUrl: settings.consoleUrl ?? url };
+  const lines = facts.isNewDemo
+    ? await firstCall(services, facts, places)
+    : nextSteps(facts, places);
+  output.write(`\n${lines.join("\n")}\n\n`);
   const { workers } = settings;
-  log.info({ ...urls, config: config.source, ...(workers > 1 && { workers }) }, "listening");
+  const fields = { listenUrl: urls.publicUrl, internalUrl: urls.internalUrl };
+  const more = { publicUrl: settings.publicUrl, config: config.source };
+  log.info({ ...fields, ...more, ...(workers > 1 && { workers }) }, "listening");
   warnOfShownCodes(options);
+}
+
+/** Facts that decide what the welcome says. */
+interface Facts {
+  readonly hasAccounts: boolean;
+  readonly isNewDemo: boolean;
+  /** Undefined if the pages of the console are missing. */
+  readonly access: ConsoleAccess | undefined;
+}
+
+/**
+ * The operator's access to the console: a password, a sign-in link of the demo, or a command that
+ * makes a link. Only the demo prints a credential, since output is often stored.
+ */
+type ConsoleAccess =
+  | { readonly kind: "password" | "command" }
+  | { readonly kind: "link"; readonly token: string };
+
+async function readFacts(services: Services, { isDemo }: Config): Promise<Facts> {
+  const client = createClient(AccountService, services.transport);
+  const { accounts } = await client.listAccounts({ pageSize: 1 });
+  const hasAccounts = accounts.length > 0;
+  const isNewDemo = isDemo && !hasAccounts;
+  const access = (await canServePages())
+    ? await readAccess(services, isDemo && hasAccounts)
+    : undefined;
+  return { hasAccounts, isNewDemo, access };
+}
+
+/** @param hasLink whether a link is created */
+async function readAccess(
+  { signIn, transport }: Services,
+  hasLink: boolean,
+): Promise<ConsoleAccess> {
+  if (await signIn.hasOperator()) return { kind: "password" };
+  return hasLink ? createLink(transport) : { kind: "command" };
+}
+
+/** @param accountId the operator's account. Default: an existing one */
+async function createLink(transport: Transport, accountId = ""): Promise<ConsoleAccess> {
+  const { token } = await createClient(UserService, transport).createSignInLink({ accountId });
+  return { kind: "link", token };
 }
 
 /**
@@ -60,61 +114,65 @@ function warnOfShownCodes({ settings, config, log }: WelcomeOptions): void {
 const demoBalanceNanos = 10n * nanosPerUsd;
 
 /** The addresses of the gateway and its console. */
-interface Addresses {
-  readonly config: Config;
+interface Places {
+  /** The address on which it listens. */
+  readonly listenUrl: string;
+  /** The address at which customers reach it. */
   readonly url: string;
   readonly consoleUrl: string;
 }
 
-async function welcome(
-  services: Services,
-  { config, url, consoleUrl }: Addresses,
-): Promise<string[]> {
-  const { transport } = services;
-  const accounts = createClient(AccountService, transport);
-  const { accounts: found } = await accounts.listAccounts({ pageSize: 1 });
-  if (found.length > 0) {
+function nextSteps({ hasAccounts, access }: Facts, places: Places): readonly string[] {
+  const create = `${command} key create --account ID`;
+  const steps = hasAccounts
+    ? [`  API keys  ${create}`]
+    : [
+        "  There is no account yet. Create one, and a key:",
+        `    ${command} account create --name NAME --balance 10.00`,
+        `    ${create}`,
+      ];
+  return [...addressLines(places), ...steps, ...consoleLines(access, places)];
+}
+
+function addressLines({ listenUrl, url }: Places): readonly string[] {
+  return [`UAS Gateway listens on ${listenUrl}`, `  Base URL  ${url}/v1`];
+}
+
+function consoleLines(access: Facts["access"], { consoleUrl }: Places): readonly string[] {
+  if (access === undefined) {
+    return ["  Console   has no pages yet: stop, run `npm ci && npm run console`, and start again"];
+  }
+  if (access.kind === "link") {
     return [
-      "",
-      `UAS Gateway listens on ${url}`,
-      `  Base URL  ${url}/v1`,
-      `  API keys  ${command} key create --account ID`,
-      ...(await consoleLines(services, { config, consoleUrl, accountId: "" })),
-      "",
+      `  Console   ${consoleUrl}/console/welcome#${access.token}`,
+      `            (signs you in once, within an hour; ${command} console link creates another)`,
     ];
   }
-  if (config.isDemo) {
-    const { accountId, key } = await createDevAccount(transport);
-    return firstCall(url, key, await consoleLines(services, { config, consoleUrl, accountId }));
-  }
   return [
-    "",
-    `UAS Gateway listens on ${url}`,
-    "  There is no account yet. Create one, and a key:",
-    `    ${command} account create --name NAME --balance 10.00`,
-    `    ${command} key create --account ID`,
-    ...(await consoleLines(services, { config, consoleUrl, accountId: "" })),
-    "",
+    `  Console   ${access.kind === "password" ? `${consoleUrl}/console` : `${command} console link`}`,
   ];
 }
 
-/**
- * The operator's access to the console: on a demo without a password, by a link. Otherwise no
- * credential is printed, since output is often stored.
- */
-async function consoleLines(
-  { signIn, transport }: Services,
-  { config, consoleUrl, accountId }: Omit<Addresses, "url"> & { readonly accountId: string },
-): Promise<string[]> {
-  if (!(await canServePages())) {
-    return ["  Console   has no pages yet: stop, run `npm ci && npm run console`, and start again"];
-  }
-  if (await signIn.hasOperator()) return [`  Console   ${consoleUrl}/console`];
-  if (!config.isDemo) return [`  Console   ${command} console link`];
-  const { token } = await createClient(UserService, transport).createSignInLink({ accountId });
+/** The first start of the demo: an account with a key, and a call that can be pasted. */
+async function firstCall(
+  { transport }: Services,
+  { access }: Facts,
+  places: Places,
+): Promise<readonly string[]> {
+  const { accountId, key } = await createDevAccount(transport);
+  const link = access?.kind === "command" ? await createLink(transport, accountId) : access;
   return [
-    `  Console   ${consoleUrl}/console/welcome#${token}`,
-    `            (signs you in once, within an hour; ${command} console link creates another)`,
+    ...addressLines(places),
+    "  Account   dev, with a demo balance of 10 USD",
+    `  API key   ${key}`,
+    `            (shown once; ${command} key create creates another)`,
+    ...consoleLines(link, places),
+    "",
+    "  Try it:",
+    `    curl ${places.url}/v1/chat/completions \\`,
+    `      -H "authorization: Bearer ${key}" \\`,
+    '      -H "content-type: application/json" \\',
+    `      -d '{"model":"demo-chat","messages":[{"role":"user","content":"Hello"}]}'`,
   ];
 }
 
@@ -132,23 +190,4 @@ async function createDevAccount(
   const keys = createClient(KeyService, transport);
   const { secret: key } = await keys.createKey({ accountId, name: "first key" });
   return { accountId, key };
-}
-
-function firstCall(url: string, key: string, consoleLink: readonly string[]): string[] {
-  return [
-    "",
-    `UAS Gateway listens on ${url}`,
-    "  Account   dev, with a demo balance of 10 USD",
-    `  Base URL  ${url}/v1`,
-    `  API key   ${key}`,
-    `            (shown once; ${command} key create creates another)`,
-    ...consoleLink,
-    "",
-    "  Try it:",
-    `    curl ${url}/v1/chat/completions \\`,
-    `      -H "authorization: Bearer ${key}" \\`,
-    '      -H "content-type: application/json" \\',
-    `      -d '{"model":"demo-chat","messages":[{"role":"user","content":"Hello"}]}'`,
-    "",
-  ];
 }

@@ -3,8 +3,10 @@
  * lines are lost instead.
  */
 import { write, writeSync } from "node:fs";
+import { isatty } from "node:tty";
 import { setTimeout as sleep } from "node:timers/promises";
 import { failureMessage } from "../core/error-words.ts";
+import { terminalLines } from "./terminal-lines.ts";
 
 /** Options of a {@link LogOutput}. */
 export interface LogOutputOptions {
@@ -17,6 +19,8 @@ export interface LogOutputOptions {
   readonly waitingMax?: number;
   /** Warns the operator that the log cannot be written. On standard error by default. */
   readonly warn?: (text: string) => void;
+  /** Whether a person reads at a terminal, who gets short lines instead of JSON. */
+  readonly isTerminal?: boolean;
 }
 
 /** Pause before a failed write is retried. */
@@ -30,6 +34,7 @@ export class LogOutput {
   readonly #fd: number;
   readonly #waitingMax: number;
   readonly #warn: (text: string) => void;
+  readonly #isTerminal: boolean;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   /** The unwritten rest of the write in progress. */
@@ -40,15 +45,17 @@ export class LogOutput {
   /** The reader has closed the output for good. */
   #isClosed = false;
 
-  constructor({ fd = 1, waitingMax = 8 << 20, warn = warnPeople }: LogOutputOptions = {}) {
+  constructor(options: LogOutputOptions = {}) {
+    const { fd = 1, waitingMax = 8 << 20, warn = warnPeople, isTerminal = isatty(fd) } = options;
     this.#fd = fd;
+    this.#isTerminal = isTerminal;
     this.#waitingMax = waitingMax;
     this.#warn = warn;
   }
 
   /** Writes whole lines as soon as the output accepts them. Never throws. */
   write(lines: string): void {
-    const bytes = Buffer.from(lines);
+    const bytes = Buffer.from(this.#isTerminal ? terminalLines(lines) : lines);
     if (this.#isClosed || this.#waitingBytes + bytes.length > this.#waitingMax) {
       this.#lost += countLines(bytes);
       return;

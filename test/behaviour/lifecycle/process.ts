@@ -103,8 +103,8 @@ export class Process {
 
   /** Where it listens, once it does. */
   async listening(): Promise<{ readonly url: string; readonly internalUrl: string }> {
-    const { publicUrl, internalUrl } = await this.logged("listening");
-    return { url: String(publicUrl), internalUrl: String(internalUrl) };
+    const { listenUrl, internalUrl } = await this.logged("listening");
+    return { url: String(listenUrl), internalUrl: String(internalUrl) };
   }
 
   /** Drains it. */

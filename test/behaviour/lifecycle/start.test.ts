@@ -120,11 +120,16 @@ models:
     const place = makePlace({ "uas.yaml": yaml });
     const env = { DATABASE_URL: database.url, UAS_PUBLIC_URL: "https://ai.example" };
     const gateway = start(place, env);
-    await gateway.listening();
+    const { url } = await gateway.listening();
     expect(gateway.out).toContain("uas account create --name NAME --balance 10.00");
     expect(gateway.out).toContain("uas console link");
     expect(gateway.out).not.toContain("welcome#");
-    expect(gateway.out).toContain("UAS Gateway listens on https://ai.example\n");
+    expect(gateway.out).toContain(`UAS Gateway listens on ${url}\n`);
+    expect(gateway.out).toContain("Base URL  https://ai.example/v1\n");
+    expect(await gateway.logged("listening")).toMatchObject({
+      listenUrl: url,
+      publicUrl: "https://ai.example",
+    });
     expect(gateway.out).not.toMatch(/uas_[A-Za-z0-9]{32}/);
     expect((await gateway.stop()).code).toBe(0);
     await database.close();

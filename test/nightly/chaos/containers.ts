@@ -150,7 +150,7 @@ async function book(
 }
 
 /** Log line with the addresses of a gateway. */
-const listening = /"publicUrl":"([^"]+)","internalUrl":"([^"]+)"/;
+const listening = /"listenUrl":"([^"]+)","internalUrl":"([^"]+)"/;
 
 /** A gateway in a container. */
 class Gateway {

@@ -114,7 +114,7 @@ const noAddress: Address = { url: "", internalUrl: "" };
 const endlessText = "Endless";
 
 /** Log line with the addresses of a gateway. */
-const listening = /"publicUrl":"([^"]+)","internalUrl":"([^"]+)"/;
+const listening = /"listenUrl":"([^"]+)","internalUrl":"([^"]+)"/;
 
 /** Maximum time to resume service before the run fails. */
 const resumeLimitMs = 60_000;
