@@ -62,7 +62,7 @@ export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
         }),
       ),
       serve(RedeemService, createRedeemService({ orm, pool, clock, accountExists }), clock),
-      serve(UsageService, createUsageService({ pool, clock })),
+      serve(UsageService, createUsageService({ pool, clock, config })),
       serve(CallService, createCallService({ pool, clock, feed })),
     ],
     close: () => feed.close(),

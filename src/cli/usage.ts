@@ -109,15 +109,22 @@ const consumption: Columns = [
 ];
 
 const finances: Columns = [
-  ["REVENUE", "VENDOR COST", "ATTEMPTS", "LOSS", "MARGIN"],
-  ({ cost, vendorCost, attemptCost, loss, margin }) => [
+  ["REVENUE", "COST UNKNOWN", "VENDOR COST", "ATTEMPTS", "LOSS", "MARGIN"],
+  ({ cost, uncosted, vendorCost, attemptCost, loss, margin }) => [
     cost,
-    vendorCost,
+    shareText(uncosted, cost),
+    cell(vendorCost),
     attemptCost,
     loss,
-    margin,
+    cell(margin),
   ],
 ];
+
+/** A part of the revenue in percent; a hyphen for none. */
+function shareText(part: string, whole: string): string {
+  const share = Number(part) / Number(whole);
+  return Number(part) === 0 ? "-" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+}
 
 /** Sorted by time; within a bucket the largest group first. */
 function pointsOf({ series, bucketTimes }: GetUsageSeriesResponse) {
@@ -139,6 +146,10 @@ function pointsOf({ series, bucketTimes }: GetUsageSeriesResponse) {
 
 /** Counts are plain numbers: no account comes near 2^53 of anything. */
 function sumsJson(totals: UsageTotals | undefined) {
+  const uncosted = usdText(totals?.uncosted);
+  // Without any known cost, a 0 would look like one.
+  const isUnknown = uncosted !== "0" && uncosted === usdText(totals?.cost);
+  const known = (money: UsageTotals["vendorCost"]) => (isUnknown ? null : usdText(money));
   const count = (value: bigint | undefined): number => Number(value ?? 0n);
   return {
     calls: count(totals?.callCount),
@@ -151,10 +162,11 @@ function sumsJson(totals: UsageTotals | undefined) {
     images: count(totals?.imageCount),
     seconds: Number(totals?.secondMicros ?? 0n) / 1_000_000,
     cost: usdText(totals?.cost),
-    vendorCost: usdText(totals?.vendorCost),
+    vendorCost: known(totals?.vendorCost),
     attemptCost: usdText(totals?.attemptCost),
     loss: usdText(totals?.loss),
-    margin: usdText(totals?.margin),
+    margin: known(totals?.margin),
+    uncosted,
   };
 }
 

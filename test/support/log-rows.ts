@@ -179,7 +179,10 @@ function clients(pool: Pool) {
   const transport = createDirectTransport(
     [
       serve(CallService, createCallService({ clock: systemClock, pool, feed })),
-      serve(UsageService, createUsageService({ clock: systemClock, pool })),
+      serve(
+        UsageService,
+        createUsageService({ clock: systemClock, pool, config: { models: new Map() } }),
+      ),
     ],
     [
       (next) => (request) => {

@@ -24,7 +24,8 @@ import { Card, CardHead, Empty, MoneyFigure, PageHead } from "../ui/card.tsx";
 import { SelectField } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { type Column, Table } from "../ui/table.tsx";
-import { figures } from "../usage/metric.ts";
+import { figures, uncosted } from "../usage/metric.ts";
+import { usd } from "../common/money.ts";
 import { UsagePanel } from "../usage/panel.tsx";
 import { buckets, type UsageView, useUsage } from "../usage/use-usage.ts";
 
@@ -120,6 +121,9 @@ function Figures({ view }: { view: UsageView }) {
   const { finance: text } = useText();
   const { data } = useUsage(view, allAccounts);
   const noteOf = (name: FigureName): string => {
+    if (name === "revenue" && data !== undefined && uncosted.of(data.totals) !== 0n) {
+      return text.uncosted(usd(uncosted.of(data.totals)));
+    }
     if (name !== "margin") return text.notes[name];
     const share = marginShare(data?.totals);
     return share === undefined ? "" : text.notes.margin(share);
@@ -138,9 +142,15 @@ function Figures({ view }: { view: UsageView }) {
   );
 }
 
-/** The margin as a part of the revenue, as `12.3 %`; undefined if there is no revenue. */
+/** Whether no vendor cost of the calls is known, so that a 0 would look like one. */
+function isCostUnknown(totals: UsageTotals | undefined): boolean {
+  const unknown = uncosted.of(totals);
+  return unknown !== 0n && unknown === figures.revenue.of(totals);
+}
+
+/** The margin as a part of the revenue with known costs, as `12.3 %`; undefined if there is no revenue. */
 function marginShare(totals: UsageTotals | undefined): string | undefined {
-  const revenue = figures.revenue.of(totals);
+  const revenue = figures.revenue.of(totals) - uncosted.of(totals);
   if (revenue === 0n) return undefined;
   const permille = Number((figures.margin.of(totals) * 1_000n) / revenue);
   const percent = (permille / 10).toLocaleString("en-US", { minimumFractionDigits: 1 });
@@ -205,6 +215,9 @@ function hasMoney({ totals }: UsageSeries): boolean {
   return figureNames.some((name) => figures[name].of(totals) !== 0n);
 }
 
+/** The figures that are not known without a vendor cost. */
+const needCost: ReadonlySet<FigureName> = new Set(["vendorCost", "margin"]);
+
 function figureColumn(
   name: FigureName,
   title: string,
@@ -218,6 +231,7 @@ function figureColumn(
     ...(from !== undefined && { from }),
     cell: ({ totals }) => {
       const nanos = of(totals);
+      if (needCost.has(name) && isCostUnknown(totals)) return "—";
       return (
         <span title={exact(nanos)} className={nanos < 0n ? "text-bad" : ""}>
           {write(nanos)}

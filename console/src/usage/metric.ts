@@ -53,6 +53,9 @@ function money(of: (totals: UsageTotals) => Money | undefined): Metric {
   };
 }
 
+/** The revenue of calls whose vendor cost is not known. */
+export const uncosted: Metric = money((totals) => totals.uncosted);
+
 /** Operators' revenue, costs and losses, by name. */
 export const figures: Readonly<Record<FigureName, Metric>> = {
   revenue: money(({ cost }) => cost),

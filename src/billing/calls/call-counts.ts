@@ -102,6 +102,7 @@ async function sumBars(
     groupLimit: 1,
     metric: UsageMetric.CALLS,
     withLosses: false,
+    costed: [],
   });
   return rows
     .map((row) => {

@@ -15,6 +15,7 @@ import {
   GetUsageSeriesResponseSchema,
   type UsageService,
 } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
+import type { Config } from "../../config/config.ts";
 import { isOperator as isOperatorCall } from "../../core/caller-rules.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -29,6 +30,7 @@ interface UsageServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
   readonly clock: Pick<Clock, "now">;
+  readonly config: Pick<Config, "models">;
 }
 
 /** Default and maximum number of groups with a separate series. */
@@ -58,6 +60,7 @@ export function createUsageService(options: UsageServiceOptions): ServiceImpl<ty
         groupLimit: limitOf(request.groupLimit, groupLimits),
         metric,
         withLosses: isOperator,
+        costed: costedRoutes(options.config),
       });
       return create(GetUsageSeriesResponseSchema, {
         bucketTimes: startsMs.map(timestampFromMs),
@@ -66,6 +69,13 @@ export function createUsageService(options: UsageServiceOptions): ServiceImpl<ty
       });
     },
   };
+}
+
+/** The models and vendors whose routes have a cost. */
+function costedRoutes({ models }: Pick<Config, "models">) {
+  return [...models].flatMap(([model, { routes }]) =>
+    routes.flatMap(({ vendor, costs }) => (costs === undefined ? [] : [{ model, vendor }])),
+  );
 }
 
 /** Groupings that customers may not see. */
@@ -154,11 +164,13 @@ function totalsOf(sums: Sums, isOperator: boolean): UsageTotals {
   return totals;
 }
 
-function addFinances(totals: UsageTotals, { cost, vendor_cost, attempt_cost, loss }: Sums): void {
+function addFinances(totals: UsageTotals, sums: Sums): void {
+  const { cost, uncosted, vendor_cost, attempt_cost, loss } = sums;
+  totals.uncosted = money(uncosted);
   totals.vendorCost = money(vendor_cost);
   totals.attemptCost = money(attempt_cost);
   totals.loss = money(loss);
-  totals.margin = money(cost - vendor_cost - attempt_cost - loss);
+  totals.margin = money(cost - uncosted - vendor_cost - attempt_cost - loss);
 }
 
 function sizeOf(sums: Sums, metric: UsageMetric): bigint {

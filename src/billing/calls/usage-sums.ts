@@ -30,10 +30,16 @@ interface UsageQuery {
    * Whether losses and the costs of abandoned attempts are summed, for operators; else they are 0.
    */
   readonly withLosses: boolean;
+  /**
+   * The public models and vendors whose routes have a cost: there, a vendor cost of 0 is known.
+   * Elsewhere an hour with charges and without vendor costs has unknown ones.
+   */
+  readonly costed: readonly { readonly model: string; readonly vendor: string }[];
 }
 
 /** The sums of one group in one bucket. Integers are decimal digits. `group`: null for the rest. */
 export type UsageRow = RowOf<typeof UsageHourEntity, (typeof hourNames)[number]> & {
+  readonly uncosted: string;
   readonly loss: string;
   readonly attempt_cost: string;
   readonly bucket: number;
@@ -59,16 +65,17 @@ const hourNames = [
 ] as const;
 
 /** The columns that are summed. */
-export const sumNames = [...hourNames, "loss", "attempt_cost"] as const;
+export const sumNames = [...hourNames, "uncosted", "loss", "attempt_cost"] as const;
 
 /** The columns of an hourly sum, computed from one call. */
 const ofCall = `account_id, uuid_hour(id) as hour, key_id, model, vendor, 1 as calls, (${isFailed})::int as failed_calls,
   input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
   coalesce(images, 0) as images, coalesce(second_micros, 0) as second_micros, cost,
-  coalesce(vendor_cost, 0) as vendor_cost, 0 as loss, 0 as attempt_cost`;
+  coalesce(vendor_cost, 0) as vendor_cost,
+  case when vendor_cost is null then cost else 0 end as uncosted, 0 as loss, 0 as attempt_cost`;
 
 /** Zeros for what no loss has. */
-const noUsage = hourNames.map((name) => `0 as ${name}`).join(", ");
+const noUsage = [...hourNames, "uncosted"].map((name) => `0 as ${name}`).join(", ");
 
 const groupColumns: Readonly<Record<UsageGroup, string>> = {
   [UsageGroup.UNSPECIFIED]: "''",
@@ -118,7 +125,7 @@ function isGrouped(group: UsageGroup): boolean {
  * ends.
  */
 function countedSql(query: UsageQuery, where: Where): string {
-  const { accountId, model, keyId, fromMs, toMs, withLosses } = query;
+  const { accountId, model, keyId, fromMs, toMs, withLosses, costed } = query;
   const firstMs = Math.min(Math.ceil(fromMs / hourMs) * hourMs, toMs);
   const lastMs = Math.max(Math.floor(toMs / hourMs) * hourMs, firstMs);
   const own = where
@@ -129,8 +136,13 @@ function countedSql(query: UsageQuery, where: Where): string {
     [fromMs, firstMs],
     [lastMs, toMs],
   ] as const;
+  const models = where.value(costed.map((route) => route.model));
+  const vendors = where.value(costed.map((route) => route.vendor));
+  const isUnknown = `cost > 0 and vendor_cost = 0 and (model, vendor) not in (
+    select * from unnest(${models}::text[], ${vendors}::text[]))`;
   const hours =
-    `select account_id, hour, key_id, model, vendor, ${hourNames.join(", ")}, 0 as loss, ` +
+    `select account_id, hour, key_id, model, vendor, ${hourNames.join(", ")}, ` +
+    `case when ${isUnknown} then cost else 0 end as uncosted, 0 as loss, ` +
     `0 as attempt_cost from usage_hour where ${own} and calls > 0 ` +
     `and hour >= ${where.value(new Date(firstMs))} and hour < ${where.value(new Date(lastMs))}`;
   const calls = parts

@@ -87,7 +87,8 @@ export const finance = {
   groups: { model: "Model", vendor: "Vendor", account: "Account" },
   share: "Margin in %",
   table: "Revenue, cost and margin",
-  unknownCosts: "Calls through routes without a configured cost count with a vendor cost of 0.",
+  unknownCosts: "The margin leaves out calls through routes without a configured cost.",
+  uncosted: (amount: string) => `${amount} of it without a known vendor cost`,
   none: "No calls",
 };
 

@@ -86,7 +86,8 @@ export const finance: Texts["finance"] = {
   groups: { model: "模型", vendor: "供应商", account: "账户" },
   share: "毛利率",
   table: "收入、成本与毛利",
-  unknownCosts: "路由未配置成本的调用，其供应商成本计为 0。",
+  unknownCosts: "毛利不包含路由未配置成本的调用。",
+  uncosted: (amount) => `其中 ${amount} 的供应商成本未知`,
   none: "暂无调用",
 };
 

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/billing/v1/usage.proto.
  */
 export const file_uas_billing_v1_usage: GenFile = /*@__PURE__*/
-  fileDesc("Chp1YXMvYmlsbGluZy92MS91c2FnZS5wcm90bxIOdWFzLmJpbGxpbmcudjEiowMKC1VzYWdlVG90YWxzEhIKCmNhbGxfY291bnQYASABKAMSGQoRZmFpbGVkX2NhbGxfY291bnQYAiABKAMSFAoMaW5wdXRfdG9rZW5zGAMgASgDEhsKE2NhY2hlZF9pbnB1dF90b2tlbnMYBCABKAMSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAUgASgDEhUKDW91dHB1dF90b2tlbnMYBiABKAMSGAoQcmVhc29uaW5nX3Rva2VucxgHIAEoAxITCgtpbWFnZV9jb3VudBgIIAEoAxIVCg1zZWNvbmRfbWljcm9zGAkgASgDEiAKBGNvc3QYCiABKAsyEi51YXMudHlwZS52MS5Nb25leRInCgt2ZW5kb3JfY29zdBgLIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EigKDGF0dGVtcHRfY29zdBgMIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EiAKBGxvc3MYDSABKAsyEi51YXMudHlwZS52MS5Nb25leRIiCgZtYXJnaW4YDiABKAsyEi51YXMudHlwZS52MS5Nb25leSKDAQoLVXNhZ2VTZXJpZXMSDQoFZ3JvdXAYASABKAkSDAoEcmVzdBgCIAEoCBIrCgZ0b3RhbHMYAyABKAsyGy51YXMuYmlsbGluZy52MS5Vc2FnZVRvdGFscxIqCgZwb2ludHMYBCADKAsyGi51YXMuYmlsbGluZy52MS5Vc2FnZVBvaW50IkkKClVzYWdlUG9pbnQSDgoGYnVja2V0GAEgASgFEisKBnRvdGFscxgCIAEoCzIbLnVhcy5iaWxsaW5nLnYxLlVzYWdlVG90YWxzKocBCgtVc2FnZUJ1Y2tldBIcChhVU0FHRV9CVUNLRVRfVU5TUEVDSUZJRUQQABIVChFVU0FHRV9CVUNLRVRfSE9VUhABEhQKEFVTQUdFX0JVQ0tFVF9EQVkQAhIVChFVU0FHRV9CVUNLRVRfV0VFSxADEhYKElVTQUdFX0JVQ0tFVF9NT05USBAEKpwBCgpVc2FnZUdyb3VwEhsKF1VTQUdFX0dST1VQX1VOU1BFQ0lGSUVEEAASFAoQVVNBR0VfR1JPVVBfTk9ORRABEhUKEVVTQUdFX0dST1VQX01PREVMEAISEwoPVVNBR0VfR1JPVVBfS0VZEAMSFgoSVVNBR0VfR1JPVVBfVkVORE9SEAQSFwoTVVNBR0VfR1JPVVBfQUNDT1VOVBAFKpIBCgtVc2FnZU1ldHJpYxIcChhVU0FHRV9NRVRSSUNfVU5TUEVDSUZJRUQQABIVChFVU0FHRV9NRVRSSUNfQ09TVBABEhYKElVTQUdFX01FVFJJQ19DQUxMUxACEh0KGVVTQUdFX01FVFJJQ19GQUlMRURfQ0FMTFMQAxIXChNVU0FHRV9NRVRSSUNfVE9LRU5TEARCVAoSY29tLnVhcy5iaWxsaW5nLnYxUAFaK3Vhcy1nYXRld2F5L2NsaWVudC91YXMvYmlsbGluZy92MTtiaWxsaW5ndjGqAg5VYXMuQmlsbGluZy5WMWIGcHJvdG8z", [file_uas_type_v1_money]);
+  fileDesc("Chp1YXMvYmlsbGluZy92MS91c2FnZS5wcm90bxIOdWFzLmJpbGxpbmcudjEiyQMKC1VzYWdlVG90YWxzEhIKCmNhbGxfY291bnQYASABKAMSGQoRZmFpbGVkX2NhbGxfY291bnQYAiABKAMSFAoMaW5wdXRfdG9rZW5zGAMgASgDEhsKE2NhY2hlZF9pbnB1dF90b2tlbnMYBCABKAMSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAUgASgDEhUKDW91dHB1dF90b2tlbnMYBiABKAMSGAoQcmVhc29uaW5nX3Rva2VucxgHIAEoAxITCgtpbWFnZV9jb3VudBgIIAEoAxIVCg1zZWNvbmRfbWljcm9zGAkgASgDEiAKBGNvc3QYCiABKAsyEi51YXMudHlwZS52MS5Nb25leRInCgt2ZW5kb3JfY29zdBgLIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EigKDGF0dGVtcHRfY29zdBgMIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EiAKBGxvc3MYDSABKAsyEi51YXMudHlwZS52MS5Nb25leRIiCgZtYXJnaW4YDiABKAsyEi51YXMudHlwZS52MS5Nb25leRIkCgh1bmNvc3RlZBgPIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5IoMBCgtVc2FnZVNlcmllcxINCgVncm91cBgBIAEoCRIMCgRyZXN0GAIgASgIEisKBnRvdGFscxgDIAEoCzIbLnVhcy5iaWxsaW5nLnYxLlVzYWdlVG90YWxzEioKBnBvaW50cxgEIAMoCzIaLnVhcy5iaWxsaW5nLnYxLlVzYWdlUG9pbnQiSQoKVXNhZ2VQb2ludBIOCgZidWNrZXQYASABKAUSKwoGdG90YWxzGAIgASgLMhsudWFzLmJpbGxpbmcudjEuVXNhZ2VUb3RhbHMqhwEKC1VzYWdlQnVja2V0EhwKGFVTQUdFX0JVQ0tFVF9VTlNQRUNJRklFRBAAEhUKEVVTQUdFX0JVQ0tFVF9IT1VSEAESFAoQVVNBR0VfQlVDS0VUX0RBWRACEhUKEVVTQUdFX0JVQ0tFVF9XRUVLEAMSFgoSVVNBR0VfQlVDS0VUX01PTlRIEAQqnAEKClVzYWdlR3JvdXASGwoXVVNBR0VfR1JPVVBfVU5TUEVDSUZJRUQQABIUChBVU0FHRV9HUk9VUF9OT05FEAESFQoRVVNBR0VfR1JPVVBfTU9ERUwQAhITCg9VU0FHRV9HUk9VUF9LRVkQAxIWChJVU0FHRV9HUk9VUF9WRU5ET1IQBBIXChNVU0FHRV9HUk9VUF9BQ0NPVU5UEAUqkgEKC1VzYWdlTWV0cmljEhwKGFVTQUdFX01FVFJJQ19VTlNQRUNJRklFRBAAEhUKEVVTQUdFX01FVFJJQ19DT1NUEAESFgoSVVNBR0VfTUVUUklDX0NBTExTEAISHQoZVVNBR0VfTUVUUklDX0ZBSUxFRF9DQUxMUxADEhcKE1VTQUdFX01FVFJJQ19UT0tFTlMQBEJUChJjb20udWFzLmJpbGxpbmcudjFQAVordWFzLWdhdGV3YXkvY2xpZW50L3Vhcy9iaWxsaW5nL3YxO2JpbGxpbmd2MaoCDlVhcy5CaWxsaW5nLlYxYgZwcm90bzM", [file_uas_type_v1_money]);
 
 /**
  * Usage and cost of several calls: the exact sums of their records.
@@ -92,7 +92,8 @@ export type UsageTotals = Message<"uas.billing.v1.UsageTotals"> & {
   cost?: Money | undefined;
 
   /**
-   * Known costs of the calls at the vendors. For operators only.
+   * Known costs of the calls at the vendors: without those of the calls in `uncosted`. For operators
+   * only.
    *
    * @generated from field: uas.type.v1.Money vendor_cost = 11;
    */
@@ -113,12 +114,20 @@ export type UsageTotals = Message<"uas.billing.v1.UsageTotals"> & {
   loss?: Money | undefined;
 
   /**
-   * `cost` less `vendor_cost`, `attempt_cost` and `loss`. Below 0: the calls lost money. For
-   * operators only.
+   * `cost` less `uncosted`, `vendor_cost`, `attempt_cost` and `loss`. Below 0: the calls lost money.
+   * For operators only.
    *
    * @generated from field: uas.type.v1.Money margin = 14;
    */
   margin?: Money | undefined;
+
+  /**
+   * The part of `cost` that was charged for calls whose cost at the vendor is not known, because
+   * their routes had no `cost`. The margin leaves it out. For operators only.
+   *
+   * @generated from field: uas.type.v1.Money uncosted = 15;
+   */
+  uncosted?: Money | undefined;
 };
 
 /**

@@ -3,6 +3,7 @@ import { UsageGroup } from "../../../../gen/uas/billing/v1/usage_pb.ts";
 import { UsageService } from "../../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { createUsageService } from "../../../../src/billing/calls/usage-service.ts";
 import { systemClock } from "../../../../src/core/clock.ts";
+import type { Config } from "../../../../src/config/config.ts";
 import { newId } from "../../../../src/core/uuid.ts";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Billing, openBilling } from "../harness.ts";
@@ -48,7 +49,7 @@ test("revenue, vendor cost, abandoned attempts, loss and margin add up by model,
   const read = async (group: UsageGroup, who: Caller = operator, accountId = "") => {
     const rpcs = rpcsOf(
       UsageService,
-      createUsageService({ clock: systemClock, pool: billing.pool }),
+      createUsageService({ clock: systemClock, pool: billing.pool, config: { models: new Map() } }),
       who,
     );
     const fromTime = timestampFromMs(Date.now() - 3_600_000);
@@ -83,3 +84,41 @@ test("revenue, vendor cost, abandoned attempts, loss and margin add up by model,
   }
   await billing.expectClean();
 });
+
+test("a cost that is not known is not 0: its revenue is stated, and no margin counts it", async () => {
+  const account = await billing.account(1_000n);
+  const now = Date.now();
+  // Of the last full hour, which is read from the hourly sums, and of the current one.
+  for (const [age, model] of [
+    [3_600_000, "unknown"],
+    [0, "unknown"],
+    [3_600_000, "free"],
+  ] as const) {
+    const id = idOf(now - age);
+    await billing.send({ accountId: account, holds: [{ id, amountNanos: 20n }] });
+    const vendorCost = model === "free" ? { vendor_cost: "0" } : {};
+    const record = { model, vendor: "own", held: "20", ...vendorCost };
+    await billing.send({ accountId: account, settles: [[id, 20n, record]] });
+  }
+  const costs = [{ fromMs: 0, price: {} }];
+  const models = new Map([["free", { routes: [{ vendor: "own", model: "m", costs }] }]]);
+  const config = { models } as unknown as Pick<Config, "models">;
+  const service = createUsageService({ clock: systemClock, pool: billing.pool, config });
+  const rpcs = rpcsOf(UsageService, service, operator);
+  const fromTime = timestampFromMs(now - 3 * 3_600_000);
+  const range = { accountId: account, fromTime, group: UsageGroup.MODEL };
+  const { series, totals } = await rpcs.getUsageSeries(range);
+  const of = (sums: typeof totals) =>
+    [sums?.cost, sums?.uncosted, sums?.margin].map((each) => Number(each?.amountNanos));
+  expect(series.map((each) => [each.group, ...of(each.totals)])).toEqual([
+    ["unknown", 40, 40, 0],
+    ["free", 20, 0, 20],
+  ]);
+  expect(of(totals)).toEqual([60, 40, 20]);
+});
+
+/** A new UUIDv7 of a time. */
+function idOf(ms: number): string {
+  const time = ms.toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}${newId().slice(13)}`;
+}

@@ -24,7 +24,11 @@ beforeAll(async () => void (billing = await openBilling()));
 afterAll(() => billing.close());
 
 const usageOf = (caller: Caller = operator) =>
-  rpcsOf(UsageService, createUsageService({ clock: systemClock, pool: billing.pool }), caller);
+  rpcsOf(
+    UsageService,
+    createUsageService({ clock: systemClock, pool: billing.pool, config: { models: new Map() } }),
+    caller,
+  );
 
 /** Three weeks in which clocks change in Berlin (29 March) and New York (8 March). */
 const from = Date.parse("2026-03-06T00:00Z");
