@@ -4,6 +4,7 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { withoutOutages } from "../observe/outage-log.ts";
 import { type Logger, pino } from "pino";
+import { ConfigService } from "../../gen/uas/config/v1/config_service_pb.ts";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import { RouteService } from "../../gen/uas/operator/v1/route_service_pb.ts";
@@ -22,7 +23,9 @@ import { keepMasterKey } from "../config/master-key.ts";
 import type { SpentOf } from "../key/message.ts";
 import { requireMasterKey } from "../key/master-key.ts";
 import { createKeyRoom } from "../key/module.ts";
+import { createConfigService } from "../operator/configuration/service.ts";
 import { createOperatorReading, createRouteService } from "../operator/service.ts";
+import { type ConfigLoader, createConfigLoader, type ReadConfig } from "./config-loader.ts";
 import { createDirectTransport } from "../edge/rpc/direct-transport.ts";
 import { createClocked, createErrorMapping, requestId } from "../edge/rpc/interceptors.ts";
 import { type Service, serve } from "../core/contract-rules.ts";
@@ -35,6 +38,18 @@ import { createWebhookRoom } from "../webhook/module.ts";
 export interface OpenOptions {
   readonly settings: Settings;
   readonly config: Config;
+  /**
+   * Reads the configuration of the file with the secrets of the database. Default: `config`, which
+   * was read before the database was open.
+   */
+  readonly readConfig?: ReadConfig | undefined;
+  /**
+   * Called if what should be in force cannot be read at the start; `config` is used then. By
+   * default the start fails.
+   */
+  readonly onUnreadable?: ((error: unknown) => void) | undefined;
+  /** Whether references that cannot be resolved have a placeholder. Default false. */
+  readonly hasPlaceholders?: boolean | undefined;
   /** No log by default. */
   readonly log?: Logger;
   /**
@@ -73,6 +88,9 @@ export interface Backend {
   readonly signIn: SignIn;
   /** The configuration in force. */
   readonly config: LiveConfig;
+  readonly loader: ConfigLoader;
+  /** The etag of the configuration at the start. */
+  readonly etag: string;
   close(): Promise<void>;
 }
 
@@ -80,6 +98,9 @@ export interface Backend {
 export async function openBackend({
   settings,
   config: given,
+  readConfig = () => given,
+  onUnreadable,
+  hasPlaceholders = false,
   log: wholeLog = silent(),
   onLowBalance = () => {},
   signInObserver = { onSend() {}, onCheck() {}, onSignIn() {} },
@@ -98,11 +119,22 @@ export async function openBackend({
     const database = await openDatabase(url ?? embedded?.url ?? "", { log: lines });
     opened = database;
     const log = withoutOutages(wholeLog, (error) => database.outage.covers(error));
-    const config = new LiveConfig(given);
     const masterKey = keeping(() => masterKeyOf(settings, log));
     // The data folder of an embedded database is the gateway's data folder.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
     if (isKeySure) await requireMasterKey(database.pool, masterKey);
+    const loader = createConfigLoader({
+      pool: database.pool,
+      masterKey,
+      readConfig,
+      unresolved: hasPlaceholders ? "placeholder" : "refuse",
+    });
+    const first = await loader.load().catch((error: unknown) => {
+      if (onUnreadable === undefined) throw error;
+      onUnreadable(error);
+      return { config: given, etag: "" };
+    });
+    const config = new LiveConfig(first.config);
     const { services, signIn, webhookSecrets, billing } = createRooms({
       database,
       clock,
@@ -122,10 +154,13 @@ export async function openBackend({
       webhookSecrets,
       signIn,
       config,
+      loader,
+      etag: first.etag,
       transport: createDirectTransport(
         [
           ...services,
           createTaskReading(database),
+          configService({ database, masterKey, config, loader, etag: first.etag }),
           serve(OperatorService, createOperatorReading({ ...database, config, version, clock })),
         ],
         [requestId, createErrorMapping(log), createClocked(clock), asOperator],
@@ -144,7 +179,9 @@ export async function openBackend({
   }
 }
 
-interface RoomOptions extends Required<Omit<OpenOptions, "settings" | "embeddedUrl" | "clock">> {
+interface RoomOptions
+  extends Required<Pick<OpenOptions, "log" | "onLowBalance" | "signInObserver">> {
+  readonly config: LiveConfig;
   readonly clock: Clock;
   readonly database: Database;
   readonly masterKey: () => Buffer;
@@ -211,6 +248,37 @@ function createRooms({
     serve(RouteService, createRouteService({ pool, config, clock })),
   ];
   return { services, signIn, webhookSecrets: webhooks.secrets, billing };
+}
+
+/** The configuration as a process shows it that serves no calls. */
+function configService({
+  database,
+  masterKey,
+  config,
+  loader,
+  etag,
+}: Pick<Backend, "database" | "masterKey" | "config" | "loader" | "etag">): Service {
+  const loadMs = Date.now();
+  const service = createConfigService({
+    pool: database.pool,
+    masterKey,
+    status: () => ({
+      config: config.current,
+      etag,
+      needsRestart: [],
+      loadMs,
+      problem: undefined,
+      isFileDifferent: loader.isFileDifferent(config.hash),
+    }),
+    parse: loader.parse,
+    needsRestart: () => [],
+    reload: async () => {
+      config.exchange((await loader.load()).config);
+      return { isChanged: true, needsRestart: [] };
+    },
+    reloadOthers: () => {},
+  });
+  return serve(ConfigService, service);
 }
 
 /** Within this process, the caller is the operator: it can open the database anyway. */

@@ -1,66 +1,101 @@
-/** Loads the configuration of a process again while it serves (R-OPS-1). */
+/** Keeps the configuration of a process up to date while it serves (R-OPS-1). */
+import { unwatchFile, watchFile } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import type { PriceBook } from "../billing/prices/pricing.ts";
 import type { Config } from "../config/config.ts";
 import type { LiveConfig } from "../config/live-config.ts";
 import { failureMessage } from "../core/error-words.ts";
+import type { Database } from "../db/database.ts";
+import { Listener } from "../db/pool/listener.ts";
 import type { Metrics } from "../observe/metrics.ts";
-
-/** The outcome of a reload. */
-export interface Reloaded {
-  readonly source: string;
-  readonly hash: string;
-  /** Whether anything differs from the configuration before. */
-  readonly isChanged: boolean;
-  /** The settings that differ from the start and have no effect before a restart, as paths. */
-  readonly needsRestart: readonly string[];
-}
-
-/** The configuration in force in a process. */
-export interface ConfigStatus extends Omit<Reloaded, "isChanged"> {
-  /** Milliseconds since 1970. */
-  readonly loadMs: number;
-  /** Why the last attempt to load another one failed; undefined if it did not. */
-  readonly problem: string | undefined;
-}
+import type { ConfigStatus, Reloaded } from "../operator/configuration/service.ts";
+import { configChannel, storeProcessState } from "../operator/configuration/revisions.ts";
+import type { ConfigLoader, WatchedFile } from "./config-loader.ts";
 
 /** Options of {@link ConfigReload}. */
 interface ReloadOptions {
   readonly config: LiveConfig;
-  /** Reads the configuration that should be in force. @throws if it is faulty */
-  readonly read: () => Promise<Config>;
+  readonly loader: ConfigLoader;
+  /** The etag of what was loaded at the start. */
+  readonly etag: string;
+  /** Called with each configuration before it comes into force. */
+  readonly onNext: (next: Config) => void;
   /** Stores the prices before the first call is charged at them. */
   readonly prices: Pick<PriceBook, "load">;
+  readonly database: Pick<Database, "jobPool" | "url">;
+  /** The file to watch. Default: none. */
+  readonly file?: WatchedFile | undefined;
+  /** Identifies this process. */
+  readonly processId: string;
   readonly metrics: Pick<Metrics, "configInfo" | "gauge">;
   readonly log: Logger;
 }
 
+/** Interval between two looks at the file. Watching by `inotify` misses network file systems. */
+const watchMs = 500;
+
 /** Exchanges the configuration of a process, one attempt after the other. */
 export class ConfigReload {
   readonly #options: ReloadOptions;
+  readonly #listener: Listener;
   #last: Promise<unknown> = Promise.resolve();
+  #etag: string;
   #loadMs = Date.now();
   #problem: string | undefined;
 
   constructor(options: ReloadOptions) {
     this.#options = options;
+    this.#etag = options.etag;
+    options.onNext(options.config.current);
+    const { metrics, database } = options;
+    const follow = (): void => void this.reload().catch(() => {});
+    this.#listener = new Listener({
+      url: database.url,
+      channel: configChannel,
+      onNotice: follow,
+      onGap: follow,
+    });
     this.#show();
-    options.metrics.gauge("uas_config_load_time_seconds", () => this.#loadMs / 1000);
-    options.metrics.gauge("uas_config_load_failed", () => (this.#problem === undefined ? 0 : 1));
+    metrics.gauge("uas_config_load_time_seconds", () => this.#loadMs / 1000);
+    metrics.gauge("uas_config_load_failed", () => (this.#problem === undefined ? 0 : 1));
+    metrics.gauge("uas_config_file_differs", () => (this.status.isFileDifferent ? 1 : 0));
+  }
+
+  /** Follows the changes of other processes. Resolves when it listens, or the first try failed. */
+  async start(): Promise<void> {
+    const { file } = this.#options;
+    if (file !== undefined) {
+      watchFile(file.path, { interval: watchMs, persistent: false }, this.#onEdit);
+    }
+    await this.#listener.start();
+    await this.#last;
+    await this.#store();
+  }
+
+  async stop(): Promise<void> {
+    const { file } = this.#options;
+    if (file !== undefined) unwatchFile(file.path, this.#onEdit);
+    await this.#listener.close();
+    await this.#last;
   }
 
   get status(): ConfigStatus {
-    const { config } = this.#options;
-    const { source, hash, current } = config;
-    const needsRestart = config.needsRestart(current);
-    return { source, hash, needsRestart, loadMs: this.#loadMs, problem: this.#problem };
+    const { config, loader } = this.#options;
+    return {
+      config: config.current,
+      etag: this.#etag,
+      needsRestart: config.needsRestart(config.current),
+      loadMs: this.#loadMs,
+      problem: this.#problem,
+      isFileDifferent: loader.isFileDifferent(config.hash),
+    };
   }
 
   /**
    * Reads the configuration and puts it into force, after all earlier attempts.
    *
-   * @throws the reason why it cannot be used; then the one before stays in force
+   * @throws the reason why it cannot be used; then the previous one stays in force
    */
   reload(): Promise<Reloaded> {
     const attempt = this.#last.then(() => this.#attempt());
@@ -68,37 +103,77 @@ export class ConfigReload {
     return attempt;
   }
 
+  readonly #onEdit = (): void => {
+    const { file, log } = this.#options;
+    const { isFileDifferent, config } = this.status;
+    if (!isFileDifferent || file === undefined) return;
+    if (config.revision !== undefined) {
+      if (file.onEdit === "nothing") return;
+      const text =
+        "the configuration file was edited, but a revision is in force: `uas apply` the file, or go back to it by `uas rollback file`";
+      log.warn({ file: file.path, config: config.source }, text);
+    } else if (file.onEdit === "load") {
+      void this.reload().catch(() => {});
+    } else if (file.onEdit === "log") {
+      const text =
+        "the configuration file was edited and is not in force: load it by SIGHUP or `uas reload`";
+      log.warn({ file: file.path }, text);
+    }
+  };
+
   async #attempt(): Promise<Reloaded> {
-    const { read, log } = this.#options;
+    const { loader, log } = this.#options;
+    const before = this.#problem;
     try {
-      const reloaded = await this.#exchange(await read());
+      const { config, etag } = await loader.load();
+      const isChanged = await this.#exchange(config);
+      this.#etag = etag;
       this.#problem = undefined;
-      return reloaded;
+      if (isChanged || before !== undefined) await this.#store();
+      return { isChanged, needsRestart: this.#options.config.needsRestart(config) };
     } catch (error) {
       this.#problem = failureMessage(error);
       const reason = this.#problem;
       log.error({ reason }, "the configuration was not loaded; the previous one stays in force");
+      await this.#store();
       throw error;
     }
   }
 
-  async #exchange(next: Config): Promise<Reloaded> {
-    const { config, prices, log } = this.#options;
-    const { source, hash } = next;
-    const isChanged = !isDeepStrictEqual(next, config.current);
-    if (!isChanged) return { source, hash, isChanged, needsRestart: config.needsRestart(next) };
+  /** @returns whether anything differs from the configuration before */
+  async #exchange(next: Config): Promise<boolean> {
+    const { config, prices, onNext, log } = this.#options;
+    if (isDeepStrictEqual(next, config.current)) return false;
+    onNext(next);
     await prices.load(next.models.values());
     const needsRestart = config.exchange(next);
     this.#loadMs = Date.now();
     this.#show();
+    const { source, hash } = next;
     log.info({ config: source, hash, needsRestart }, "the configuration was loaded");
     for (const warning of next.warnings) log.warn({ warning }, "the configuration has a warning");
-    return { source, hash, isChanged, needsRestart };
+    return true;
   }
 
   #show(): void {
     const { config, metrics } = this.#options;
     metrics.configInfo.reset();
     metrics.configInfo.set({ source: config.source, hash: config.hash }, 1);
+  }
+
+  /** Shows the other processes what is in force here. A failure is logged: calls do not need it. */
+  async #store(): Promise<void> {
+    const { database, processId, log } = this.#options;
+    const { config, needsRestart, problem = null } = this.status;
+    const state = {
+      source: config.source,
+      hash: config.hash,
+      load_time: new Date(this.#loadMs),
+      needs_restart: needsRestart,
+      problem,
+    };
+    await storeProcessState(database.jobPool, processId, state).catch((err: unknown) =>
+      log.warn({ err }, "the loaded configuration could not be recorded for other processes"),
+    );
   }
 }

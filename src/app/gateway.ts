@@ -30,6 +30,9 @@ import { createAuthenticator } from "../key/authenticate.ts";
 import { requireMasterKey } from "../key/master-key.ts";
 import { createKeyCheck } from "../key/usable.ts";
 import { createNativeRoom, type NativeRoomOptions } from "../native/module.ts";
+import { ConfigService } from "../../gen/uas/config/v1/config_service_pb.ts";
+import { serve } from "../core/contract-rules.ts";
+import { createConfigService, type Reloaded } from "../operator/configuration/service.ts";
 import { createOperatorRoom } from "../operator/module.ts";
 import { openResults } from "../result/module.ts";
 import {
@@ -45,7 +48,8 @@ import { RequestLog } from "../edge/request-log.ts";
 import { createEdges, type EdgeOptions } from "./edges.ts";
 import { watchCalls, watchClock, watchDisk, watchReadiness } from "./gauges.ts";
 import { ClockCheck } from "./clock-check.ts";
-import { ConfigReload, type Reloaded } from "./config-reload.ts";
+import type { WatchedFile } from "./config-loader.ts";
+import { ConfigReload } from "./config-reload.ts";
 import { createReadiness } from "./readiness.ts";
 import { openVendors } from "./vendors.ts";
 
@@ -58,6 +62,8 @@ export interface Gateway {
   readonly transport: Transport;
   readonly metrics: Metrics;
   readonly signIn: SignIn;
+  /** The configuration in force. */
+  readonly config: Config;
   /**
    * Reads the configuration again and puts it into force; running calls go on.
    *
@@ -98,8 +104,12 @@ export interface OpenGatewayOptions
   extends OpenOptions,
     Pick<EdgeOptions, "pages" | "readMetrics" | "operatorSocket"> {
   readonly journal?: JournalNames;
-  /** Reads the configuration again, for {@link Gateway.reload}. Default: it does not change. */
-  readonly readConfig?: () => Promise<Config>;
+  /** The configuration file to watch. Default: none. */
+  readonly configFile?: WatchedFile | undefined;
+  /** Called with each configuration before it comes into force. Does nothing by default. */
+  readonly onConfig?: (config: Config) => void;
+  /** Makes the other processes of this gateway load the configuration. Default: there is none. */
+  readonly reloadOthers?: () => void;
   readonly timings?: Partial<LedgerTimings>;
   readonly taskTimings?: TaskProcessingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
   readonly failpoint?: Failpoint;
@@ -112,6 +122,8 @@ export async function openGateway(options: OpenGatewayOptions): Promise<Gateway>
   const backend = await openBackend({
     settings: options.settings,
     config: options.config,
+    readConfig: options.readConfig,
+    onUnreadable: options.onUnreadable,
     embeddedUrl: options.embeddedUrl,
     clock: options.clock,
     log,
@@ -145,14 +157,6 @@ async function assemble(
   await prices.load(config.models.values());
   const pricing = createPricing(prices, clock);
 
-  const reload = new ConfigReload({
-    config,
-    read: options.readConfig ?? (() => Promise.resolve(config.current)),
-    prices,
-    metrics,
-    log,
-  });
-
   const { ledger, jobs: billingJobs } = openLedger({
     database,
     settings,
@@ -163,6 +167,19 @@ async function assemble(
     journal: options.journal,
     timings: options.timings,
     failpoint: options.failpoint,
+  });
+
+  const reload = new ConfigReload({
+    config,
+    loader: backend.loader,
+    etag: backend.etag,
+    onNext: options.onConfig ?? (() => {}),
+    prices,
+    database,
+    file: options.configFile,
+    processId: ledger.nodeId,
+    metrics,
+    log,
   });
 
   const authenticator = createAuthenticator({
@@ -343,6 +360,18 @@ async function assemble(
       tasks.service,
       nativeCalls.service,
       operator,
+      serve(
+        ConfigService,
+        createConfigService({
+          pool,
+          masterKey: backend.masterKey,
+          status: () => reload.status,
+          parse: backend.loader.parse,
+          needsRestart: (next) => config.needsRestart(next),
+          reload: () => reload.reload(),
+          reloadOthers: options.reloadOthers ?? (() => {}),
+        }),
+      ),
     ],
     direct: directHandlers(inference.handlers, nativeCalls.handlers),
     authenticate: authenticator.authenticate,
@@ -376,6 +405,7 @@ async function assemble(
     native.jobs,
     webhooks,
     alerts,
+    reload,
   ];
   for (const each of [...jobs, results.jobs, tasks, processing]) each.start();
 
@@ -408,6 +438,7 @@ async function assemble(
     transport: backend.transport,
     metrics,
     signIn,
+    config,
     reload: () => reload.reload(),
     async listen() {
       const urls = await edges.listen();

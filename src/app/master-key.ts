@@ -8,6 +8,7 @@ import { openDatabase } from "../db/database.ts";
 import { openEmbedded } from "../db/embedded/embedded.ts";
 import { sealedReasoning } from "../responses/stored/reasoning.ts";
 import { gatewayId, sealedDataKeys } from "../key/data-keys.ts";
+import { sealedConfigSecrets } from "../operator/configuration/secrets.ts";
 import { requireMasterKey } from "../key/master-key.ts";
 import { inTransaction } from "../task/transition.ts";
 import { sealedSecrets } from "../webhook/secrets.ts";
@@ -27,6 +28,7 @@ const sql = {
     where totp is not null or totp_pending is not null`,
   reasoning: `delete from kept_reasoning`,
   replies: `update idempotent_call set sealed = null, bytes = 0 where sealed is not null`,
+  configSecrets: `delete from config_secret`,
 } as const;
 
 /**
@@ -83,6 +85,7 @@ async function reseal(client: PoolClient, keys: MasterKeys): Promise<RotatedSecr
     webhookSecrets: await resealColumns(client, sealedSecrets, keys),
     authenticators: await resealColumns(client, sealedAuthenticators, keys),
     reasoning: await resealColumns(client, sealedReasoning, keys),
+    configSecrets: await resealColumns(client, sealedConfigSecrets, keys),
   };
 }
 
@@ -93,6 +96,7 @@ async function discard(client: PoolClient): Promise<RotatedSecrets> {
     webhookSecrets: await count(sql.secrets),
     authenticators: await count(sql.authenticators),
     reasoning: await count(sql.reasoning),
+    configSecrets: await count(sql.configSecrets),
   };
   await client.query(sql.replies);
   await client.query(sql.copies);

@@ -2,12 +2,19 @@ import type { Config, Settings } from "../config/config.ts";
 import { databasePasswords } from "../core/database-address.ts";
 import { createLog, type LogOptions } from "../observe/log.ts";
 
+/** A server's log. */
+export interface ServerLog extends Omit<ReturnType<typeof createLog>, "hide"> {
+  /** Hides the secrets of a configuration that comes into force, besides all earlier ones. */
+  hideSecrets(this: void, config: Config): void;
+}
+
 /** Creates a server's log, which hides the secrets of settings and configuration. */
 export function createServerLog(
   { settings, config }: { readonly settings: Settings; readonly config: Config },
   options: Omit<LogOptions, "secrets"> = {},
-): ReturnType<typeof createLog> {
-  return createLog({ ...options, secrets: secretsOf(settings, config) });
+): ServerLog {
+  const { hide, ...log } = createLog({ ...options, secrets: secretsOf(settings, config) });
+  return { ...log, hideSecrets: (next) => hide(secretsOf(settings, next)) };
 }
 
 function secretsOf(settings: Settings, { vendors, storage, sms }: Config): string[] {

@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import type { Logger } from "pino";
 import { operatorSocket } from "../core/data-sockets.ts";
 import type { Config, Settings } from "../config/config.ts";
+import type { ReadConfig } from "./config-loader.ts";
 import { LogOutput } from "../observe/log-output.ts";
 import { type Embedded, ownDataFolder, startEmbedded } from "../db/embedded/embedded.ts";
 import { createServerLog } from "./process-log.ts";
@@ -14,6 +15,7 @@ import { setV8Flags } from "./v8-flags.ts";
 import { receiveStop } from "./stop-signals.ts";
 import { openBackend } from "./backend.ts";
 import { findPages, openPages } from "./pages.ts";
+import { watchedFile } from "./config-loader.ts";
 import { type WelcomeOptions, announce } from "./welcome.ts";
 
 /** Settings and configuration of this installation. */
@@ -25,7 +27,7 @@ interface ServeOptions {
    *
    * @throws if it is faulty
    */
-  readonly readConfig: () => Promise<Config>;
+  readonly readConfig: ReadConfig;
 }
 
 /**
@@ -56,7 +58,8 @@ async function serveAlone(options: ServeOptions, output: LogOutput): Promise<voi
   try {
     try {
       const { url: embeddedUrl } = await database;
-      await serveUntil(signal, { ...options, log, output, embeddedUrl, reloads });
+      const onConfig = logging.hideSecrets;
+      await serveUntil(signal, { ...options, log, output, embeddedUrl, reloads, onConfig });
     } finally {
       await stopDatabase(database);
     }
@@ -73,6 +76,7 @@ async function serveUntil(
     Pick<WelcomeOptions, "log" | "output"> & {
       readonly embeddedUrl: string | undefined;
       readonly reloads: Reloads;
+      readonly onConfig: (config: Config) => void;
     },
 ): Promise<void> {
   const { log } = options;
@@ -85,6 +89,8 @@ async function serveUntil(
     settings: options.settings,
     config: options.config,
     readConfig: options.readConfig,
+    configFile: watchedFile(options.settings, true),
+    onConfig: options.onConfig,
     embeddedUrl: options.embeddedUrl,
     log,
     pages,
@@ -92,7 +98,8 @@ async function serveUntil(
   });
   try {
     options.reloads.follow(() => gateway.reload());
-    await announce(gateway, { ...options, listen: () => gateway.listen() });
+    const { config } = gateway;
+    await announce(gateway, { ...options, config, listen: () => gateway.listen() });
     log.info({ signal: await signal, delayMs }, "stopping");
     await gateway.close({ delayMs });
   } finally {
@@ -152,7 +159,7 @@ async function supervise(options: ServeOptions, output: LogOutput): Promise<void
     const order = { settings, config, embeddedUrl: (await database).url };
     workers = new Supervisor({ order, pages, log, write });
     try {
-      await start(workers, { ...order, log, output });
+      await start(workers, { ...order, readConfig: options.readConfig, log, output });
       log.info({ signal: await signal, delayMs: settings.drainDelayMs }, "stopping");
     } finally {
       stopping.abort();
@@ -167,26 +174,24 @@ async function supervise(options: ServeOptions, output: LogOutput): Promise<void
 /** Migrates the schema, starts the workers, and announces the gateway. */
 async function start(
   workers: Supervisor,
-  options: WorkerOptions &
+  options: ServeOptions &
     Pick<WelcomeOptions, "log" | "output"> & { readonly embeddedUrl: string | undefined },
 ): Promise<void> {
   const backend = await openBackend(options);
   try {
-    await announce(backend, { ...options, listen: () => workers.start() });
+    const config = backend.config.current;
+    await announce(backend, { ...options, config, listen: () => workers.start(config) });
   } finally {
     await backend.close();
   }
 }
-
-/** Settings and configuration of all workers. */
-type WorkerOptions = Omit<ServeOptions, "readConfig">;
 
 /**
  * Owns the data folder. Starts the embedded PostgreSQL in it, with connections for all processes,
  * if no other database is configured.
  */
 async function startDatabase(
-  { settings: { databaseUrl, dataDir, workers } }: WorkerOptions,
+  { settings: { databaseUrl, dataDir, workers } }: ServeOptions,
   log: Logger,
 ): Promise<Embedded> {
   if (databaseUrl !== undefined) {

@@ -18,6 +18,7 @@ import { AggregatorRegistry, Gauge, Registry } from "prom-client";
 import { failureMessage } from "../core/error-words.ts";
 import { packageFolder } from "../core/package.ts";
 import { type MetricSnapshot, workerMetrics } from "../observe/metrics.ts";
+import type { ReadConfig } from "./config-loader.ts";
 import type { WorkerOrder, ListenUrls, FromWorker, ToWorker } from "./worker-messages.ts";
 
 /** Options of a {@link Supervisor}. */
@@ -97,10 +98,13 @@ export class Supervisor {
   }
 
   /**
-   * Starts all workers. Resolves when every one serves. @throws the first failure, after all
-   * workers have ended
+   * Starts all workers. Resolves when every one serves.
+   *
+   * @param config the configuration in force, for workers that cannot read it
+   * @throws the first failure, after all workers have ended
    */
-  async start(): Promise<ListenUrls> {
+  async start(config: Config): Promise<ListenUrls> {
+    this.#order = { ...this.#order, config };
     cluster.setupPrimary({
       exec: join(packageFolder, "bin", "uas-worker.js"),
       args: [],
@@ -127,7 +131,7 @@ export class Supervisor {
    * old one stops. If the configuration is faulty or a new worker fails, the old ones stay. Never
    * rejects.
    */
-  restart(readConfig: () => Promise<Config>): Promise<void> {
+  restart(readConfig: ReadConfig): Promise<void> {
     this.#restarting = this.#restarting.then(() => this.#restartAll(readConfig));
     return this.#restarting;
   }
@@ -162,7 +166,7 @@ export class Supervisor {
     return this.#stopped.promise;
   }
 
-  async #restartAll(readConfig: () => Promise<Config>): Promise<void> {
+  async #restartAll(readConfig: ReadConfig): Promise<void> {
     const { log } = this.#options;
     const before = this.#order;
     try {
@@ -234,6 +238,11 @@ export class Supervisor {
         break;
       case "failed":
         slot.failure = message.reason;
+        break;
+      case "reloadOthers":
+        for (const { process: other } of this.#slots) {
+          if (other !== worker) send(other, { kind: "reload" });
+        }
         break;
       case "own":
         this.#metrics.update(worker.id, message.metrics);

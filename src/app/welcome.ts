@@ -49,7 +49,7 @@ export async function announce(services: Services, options: WelcomeOptions): Pro
   output.write(`\n${lines.join("\n")}\n\n`);
   const { workers } = settings;
   const fields = { listenUrl: urls.publicUrl, internalUrl: urls.internalUrl };
-  const more = { publicUrl: settings.publicUrl, config: config.source };
+  const more = { publicUrl: settings.publicUrl, config: config.source, configHash: config.hash };
   log.info({ ...fields, ...more, ...(workers > 1 && { workers }) }, "listening");
   warnOfShownCodes(options);
 }

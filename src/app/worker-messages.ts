@@ -33,6 +33,8 @@ export type ToWorker =
   | { readonly kind: "readOwn"; readonly id: number }
   /** Answers `readAll`. */
   | { readonly kind: "all"; readonly id: number; readonly text: string }
+  /** Load the configuration again. */
+  | { readonly kind: "reload" }
   /** Drain, then exit. `isReplaced`: another worker already serves in its place. */
   | { readonly kind: "stop"; readonly isReplaced: boolean };
 
@@ -45,5 +47,7 @@ export type FromWorker =
   | { readonly kind: "failed"; readonly reason: string }
   /** Answers `readOwn`; with id 0 it is sent unrequested, before the worker exits. */
   | { readonly kind: "own"; readonly id: number; readonly metrics: readonly MetricSnapshot[] }
+  /** Makes the other workers load the configuration again. */
+  | { readonly kind: "reloadOthers" }
   /** Requests the metrics of all workers. */
   | { readonly kind: "readAll"; readonly id: number };

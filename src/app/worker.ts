@@ -3,6 +3,7 @@ import cluster, { type Worker } from "node:cluster";
 import { operatorSocket } from "../core/data-sockets.ts";
 import { failureMessage } from "../core/error-words.ts";
 import type { MetricSnapshot } from "../observe/metrics.ts";
+import { readConfigFile, watchedFile } from "./config-loader.ts";
 import { type Gateway, openGateway } from "./gateway.ts";
 import { readFound } from "./pages.ts";
 import { createServerLog } from "./process-log.ts";
@@ -37,6 +38,13 @@ async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink)
       log,
       pages: supervisor.pagesFolder.then((folder) => readFound(folder, log)),
       readMetrics: () => supervisor.readAllMetrics(),
+      readConfig: readConfigFile,
+      onConfig: logging.hideSecrets,
+      configFile: watchedFile(order.settings, order.worker === 1),
+      // The supervisor has read it: a file that became faulty must not stop a worker that died.
+      onUnreadable: (error) =>
+        log.error({ reason: failureMessage(error) }, "the configuration at the start is in force"),
+      reloadOthers: () => supervisor.send({ kind: "reloadOthers" }),
       operatorSocket: operatorSocket(order.settings.dataDir),
     });
     try {
@@ -146,6 +154,10 @@ class SupervisorLink {
       case "all":
         this.#asked.get(message.id)?.(message.text);
         this.#asked.delete(message.id);
+        break;
+      case "reload":
+        // The gateway logs a failure.
+        void this.#gateway?.reload().catch(() => {});
         break;
       case "stop":
         this.#stop({ isReplaced: message.isReplaced, isOrphaned: false });

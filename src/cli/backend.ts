@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
 import type { Config, Settings } from "../config/config.ts";
+import type { LoadOptions } from "../config/load.ts";
 import { readSettings, type ReadSettings } from "../config/settings.ts";
 import type { Backend, CliContext } from "./context.ts";
 import { CliError } from "./failure.ts";
@@ -28,7 +29,7 @@ export function settingsOf(context: CliContext): ReadSettings {
  */
 export async function configOf(
   context: CliContext,
-  options: { readonly path?: string | undefined; readonly unresolved: "refuse" | "placeholder" },
+  options: Pick<LoadOptions, "path" | "document" | "unresolved" | "secrets">,
 ): Promise<Config> {
   const { env, cwd } = context;
   const [{ loadConfig }, kinds] = await Promise.all([
@@ -82,12 +83,20 @@ async function openHere(context: CliContext, settings: Settings): Promise<Backen
   const { openBackend } = await context.app();
   const onLowBalance = (accountId: string): void =>
     warn(context, `account ${accountId} has fallen below its low-balance threshold`);
-  return openBackend({ settings, config, onLowBalance });
+  const readConfig = (secrets?: ReadonlyMap<string, string>) =>
+    configOf(context, { unresolved: "placeholder", secrets });
+  return openBackend({ settings, config, readConfig, hasPlaceholders: true, onLowBalance });
+}
+
+/** Whether a database is configured or exists. */
+export function hasDatabase({ databaseUrl, dataDir }: Settings): boolean {
+  return databaseUrl !== undefined || existsSync(join(dataDir, "postgres"));
 }
 
 /** Checks that a database is configured or exists. @throws CliError */
-export function requireDatabase({ databaseUrl, dataDir }: Settings): void {
-  if (databaseUrl !== undefined || existsSync(join(dataDir, "postgres"))) return;
+export function requireDatabase(settings: Settings): void {
+  if (hasDatabase(settings)) return;
+  const { dataDir } = settings;
   throw new CliError(
     `there is no database in ${dataDir}, and DATABASE_URL is not set: start the gateway with \`uas serve\`, or name the variables of its service with --env-file FILE`,
   );

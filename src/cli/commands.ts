@@ -31,6 +31,26 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import("./schema.ts")).addSchemaCommand,
   },
   {
+    name: "config",
+    description: "show the configuration in force, its revisions and its secrets",
+    load: async () => (await import("./config.ts")).addConfigCommands,
+  },
+  {
+    name: "apply",
+    description: "put a configuration into force in all processes, as a new revision",
+    load: async () => (await import("./config.ts")).addApply,
+  },
+  {
+    name: "rollback",
+    description: "put an earlier configuration into force again",
+    load: async () => (await import("./config.ts")).addRollback,
+  },
+  {
+    name: "reload",
+    description: "load the configuration of the running gateway again",
+    load: async () => (await import("./config.ts")).addReload,
+  },
+  {
     name: "account",
     description: "manage accounts",
     load: async () => (await import("./account.ts")).addAccountCommands,

@@ -29,6 +29,7 @@ export interface RotatedSecrets {
   readonly webhookSecrets: number;
   readonly authenticators: number;
   readonly reasoning: number;
+  readonly configSecrets: number;
 }
 
 /** Settings and configuration of this installation. */
@@ -39,12 +40,20 @@ export interface OpenOptions {
 
 /** Options of a running gateway. */
 export interface ServeOptions extends OpenOptions {
-  /** Reads the configuration again. @throws if it is faulty */
-  readonly readConfig: () => Promise<Config>;
+  /**
+   * Reads the configuration again. @param secrets of the database by name; undefined before it is
+   * open
+   * @throws if it is faulty
+   */
+  readonly readConfig: (secrets?: ReadonlyMap<string, string>) => Promise<Config>;
 }
 
 /** Options for opening the services. */
 export interface OpenBackendOptions extends OpenOptions {
+  /** Reads the file with the secrets of the database. @throws if it is faulty */
+  readonly readConfig: ServeOptions["readConfig"];
+  /** Whether references that cannot be resolved have a placeholder. */
+  readonly hasPlaceholders: boolean;
   /** Called if the command takes an account below its low-balance threshold. */
   readonly onLowBalance: (accountId: string) => void;
 }

@@ -62,8 +62,14 @@ function readKey(file: string): Uint8Array {
   throw new CliError(`${file} does not contain 32 bytes in base64`);
 }
 
-function counts({ dataKeys, webhookSecrets, authenticators, reasoning }: RotatedSecrets): string {
-  return `${dataKeys} data keys of accounts, ${webhookSecrets} webhook secrets, ${authenticators} authenticators, ${reasoning} pieces of stored reasoning`;
+function counts(rotated: RotatedSecrets): string {
+  return [
+    `${rotated.dataKeys} data keys of accounts`,
+    `${rotated.webhookSecrets} webhook secrets`,
+    `${rotated.authenticators} authenticators`,
+    `${rotated.reasoning} pieces of stored reasoning`,
+    `${rotated.configSecrets} secrets of the configuration`,
+  ].join(", ");
 }
 
 function encrypted(rotated: RotatedSecrets): string {

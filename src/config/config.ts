@@ -38,6 +38,8 @@ export interface Config {
   readonly document: string;
   /** Identifies the text: the first 12 hexadecimal digits of its SHA-256. */
   readonly hash: string;
+  /** The number of the revision that was applied; undefined if it is read from a file. */
+  readonly revision?: string | undefined;
   /** Whether this is the built-in demo configuration. */
   readonly isDemo: boolean;
   /** By vendor name. Only vendors that this version can serve. */
@@ -365,6 +367,8 @@ export interface Settings {
    * `concurrentCallsMax`.
    */
   readonly maxConcurrentCalls: number;
+  /** `UAS_WATCH_CONFIG`: whether a changed configuration file is loaded at once. Default false. */
+  readonly watchesConfig: boolean;
   /**
    * `UAS_DRAIN_DELAY`: how long a process serves after SIGTERM while `/readyz` answers 503. Default
    * `drainDelayMsDefault`.

@@ -50,3 +50,6 @@ models:
     routes: [{ vendor: demo, model: moderation }]
     price: { input: "0" }
 `;
+
+/** The demo as a document. */
+export const demoDocument = { source: demoSource, content: demoYaml };

@@ -63,6 +63,9 @@ export class LiveConfig implements Config {
   get hash(): Config["hash"] {
     return this.#current.hash;
   }
+  get revision(): Config["revision"] {
+    return this.#current.revision;
+  }
   get isDemo(): Config["isDemo"] {
     return this.#current.isDemo;
   }

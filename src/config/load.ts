@@ -21,6 +21,15 @@ import { checkPrefixes, servedVendors, type VendorEntry, vendorsSchema } from ".
 import { webhooksSchema } from "./webhooks.ts";
 import { demoSource, demoYaml } from "./demo-config.ts";
 
+/** A document that is not read from a file. */
+export interface StoredDocument {
+  /** Its name in messages. */
+  readonly source: string;
+  readonly content: string;
+  /** The number of its revision. Default: it has none. */
+  readonly revision?: string | undefined;
+}
+
 /** The sources of {@link loadConfig}. */
 export interface LoadOptions {
   /**
@@ -28,15 +37,22 @@ export interface LoadOptions {
    * the built-in demo.
    */
   readonly path?: string | undefined;
+  /** A document to read instead of a file. */
+  readonly document?: StoredDocument | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /**
+   * The secrets that the database stores, by name. Default: not known yet, before it is open; then
+   * references to them have a placeholder.
+   */
+  readonly secrets?: ReadonlyMap<string, string> | undefined;
   /** The kinds that this version serves. Other kinds that the file may name become warnings. */
   readonly kinds: ServedKinds;
   /**
    * How to treat `${env:…}` or `${file:…}` that cannot be resolved. Default `refuse`. `placeholder`
    * is for commands that call no vendor: they also work in a shell that lacks the vendors' secrets.
    */
-  readonly unresolved?: "refuse" | "placeholder";
+  readonly unresolved?: "refuse" | "placeholder" | undefined;
 }
 
 /** The largest configuration file. */
@@ -55,6 +71,7 @@ export function loadConfig(options: LoadOptions): Config {
   const references: ReferenceSource = {
     env: options.env,
     folder,
+    secrets: options.secrets,
     placeholder: options.unresolved === "placeholder" ? placeholder : undefined,
   };
   const document = new ConfigDocument(source, content);
@@ -71,6 +88,7 @@ export function loadConfig(options: LoadOptions): Config {
   const models = servedModels(document, file.models, vendors);
   return {
     source,
+    revision: options.document?.revision,
     document: content,
     hash: hashOf(content),
     isDemo: source === demoSource,
@@ -158,15 +176,29 @@ function configsOf(vendors: ReadonlyMap<string, VendorEntry>): ReadonlyMap<strin
   return configs;
 }
 
-interface Source {
+/** The text of a configuration. */
+export interface ConfigSource {
   /** The file's name in messages, as the user wrote it. */
   readonly source: string;
   readonly content: string;
   readonly folder: string;
 }
 
-function readSource({ path, env, cwd }: LoadOptions): Source {
+/**
+ * Reads the text of the configuration.
+ *
+ * @throws ConfigError if the file cannot be read
+ */
+export function readSource({
+  path,
+  document,
+  env,
+  cwd,
+}: Pick<LoadOptions, "path" | "document" | "env" | "cwd">): ConfigSource {
   const named = path ?? (env["UAS_CONFIG"]?.trim() || undefined);
+  if (document !== undefined) {
+    return { ...document, folder: dirname(resolve(cwd, named ?? "uas.yaml")) };
+  }
   if (named === undefined && !existsSync(join(cwd, "uas.yaml"))) {
     return { source: demoSource, content: demoYaml, folder: cwd };
   }

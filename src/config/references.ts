@@ -1,6 +1,6 @@
 /**
- * Replaces `${env:NAME}` and `${file:/path}` by the value of the variable or the content of the
- * file.
+ * Replaces `${env:NAME}` by the value of the variable, `${file:/path}` by the content of the file,
+ * and `${secret:NAME}` by the secret of this name in the database.
  */
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -9,6 +9,8 @@ import type { Parsed } from "./address.ts";
 /** The environment and the files that references are resolved from. */
 export interface ReferenceSource {
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** The secrets of the database by name; undefined before it is open. */
+  readonly secrets?: ReadonlyMap<string, string> | undefined;
   /** Relative file paths count from here: the configuration file's folder. */
   readonly folder: string;
   /**
@@ -21,11 +23,11 @@ export interface ReferenceSource {
 const secretFileBytesMax = 64 * 1024;
 
 const reference = /\$\{([^}]*)\}?/g;
-const whole = /^\$\{(env|file):([^}]*)\}$/;
+const whole = /^\$\{(env|file|secret):([^}]*)\}$/;
 const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** Syntax of a secret. */
-const secretForm = "${env:NAME} or ${file:/path}";
+const secretForm = "${env:NAME}, ${file:/path} or ${secret:NAME}";
 
 /**
  * Resolves a secret. It must be a single reference, so that the file contains no secret. The
@@ -34,7 +36,7 @@ const secretForm = "${env:NAME} or ${file:/path}";
 export function resolveSecret(text: string, source: ReferenceSource): Parsed<string> {
   const match = whole.exec(text);
   if (match === null) {
-    return { problem: `put the secret in the environment or a file and write "${secretForm}"` };
+    return { problem: `keep secrets out of this file: write ${secretForm}` };
   }
   const resolved = resolveOne(match[1] ?? "", match[2] ?? "", source);
   if ("problem" in resolved) return resolved;
@@ -66,9 +68,24 @@ function resolveOne(kind: string, name: string, source: ReferenceSource): Parsed
   if (kind === "env" && !variableName.test(name)) {
     return { problem: 'write "${env:NAME}" with the name of an environment variable' };
   }
-  const found = kind === "env" ? fromEnv(name, source) : fromFile(name, source.folder);
+  const found = readReference(kind, name, source);
   if ("value" in found || source.placeholder === undefined) return found;
   return { value: source.placeholder };
+}
+
+function readReference(kind: string, name: string, source: ReferenceSource): Parsed<string> {
+  if (kind === "env") return fromEnv(name, source);
+  return kind === "file" ? fromFile(name, source.folder) : fromSecrets(name, source);
+}
+
+/** The value of a secret before the database is open: it is read again then. */
+const notRead = "not-read-yet";
+
+function fromSecrets(name: string, { secrets }: ReferenceSource): Parsed<string> {
+  if (secrets === undefined) return { value: notRead };
+  const value = secrets.get(name);
+  if (value !== undefined) return { value };
+  return { problem: `no secret ${name} is stored: set it by \`uas config secret set ${name}\`` };
 }
 
 function fromEnv(name: string, source: ReferenceSource): Parsed<string> {

@@ -88,6 +88,11 @@ export const variables = {
       "maximum number of concurrent calls to models per process; further calls get 503 and `retry-after`",
     byDefault: String(concurrentCallsMax),
   },
+  UAS_WATCH_CONFIG: {
+    meaning:
+      "`on` loads the configuration file when it changes; otherwise a change is only logged, and SIGHUP or `uas reload` loads it",
+    byDefault: "off",
+  },
   UAS_DRAIN_DELAY: {
     meaning:
       "how long a process continues to serve after SIGTERM while `/readyz` answers 503: `0s` to `10m`",
@@ -131,6 +136,7 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
     workers: read("UAS_WORKERS", parseWorkers) ?? 1,
     maxConcurrentCalls: read("UAS_MAX_CONCURRENT_CALLS", parseCalls) ?? concurrentCallsMax,
     drainDelayMs: read("UAS_DRAIN_DELAY", parseDrainDelay) ?? drainDelayMsDefault,
+    watchesConfig: read("UAS_WATCH_CONFIG", parseSwitch) ?? false,
     warnings: [...retiredVariables(env), ...unknownVariables(env)],
   };
   if (sameAddress(settings.listen, settings.internalListen)) {
@@ -163,6 +169,11 @@ function parseMasterKey(text: string): Parsed<Buffer> {
 function parseToken(text: string): Parsed<string> {
   if (/^[\x21-\x7e]+$/.test(text)) return { value: text };
   return { problem: "must be visible ASCII characters without spaces: it is sent in a header" };
+}
+
+function parseSwitch(text: string): Parsed<boolean> {
+  if (text === "on" || text === "off") return { value: text === "on" };
+  return { problem: "must be on or off" };
 }
 
 /** More workers on one machine are a mistake: each has its own connections to the database. */

@@ -215,6 +215,13 @@ export const errorMeanings: Readonly<Record<SentErrorCode, ErrorMeaning>> = {
     rpc: Code.Unavailable,
     source: "upstream",
   },
+  [ErrorCode.CONFLICT]: {
+    word: "conflict",
+    type: invalid,
+    status: 409,
+    rpc: Code.Aborted,
+    source: "client",
+  },
 };
 
 /** Optional parts of a {@link GatewayError}. */

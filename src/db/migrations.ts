@@ -2,9 +2,14 @@
 import type { Migration } from "./migrate.ts";
 import { baseline0001 } from "./migration/0001-baseline.ts";
 import { idempotentCalls0002 } from "./migration/0002-idempotent-calls.ts";
+import { configuration0003 } from "./migration/0003-configuration.ts";
 
 /**
  * All migrations, oldest first. A new one is a file in migration/ and a line here; released ones
  * never change.
  */
-export const migrations: readonly Migration[] = [baseline0001, idempotentCalls0002];
+export const migrations: readonly Migration[] = [
+  baseline0001,
+  idempotentCalls0002,
+  configuration0003,
+];

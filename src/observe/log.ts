@@ -36,8 +36,12 @@ export function createLog({ secrets, sink, output, level = "info", worker }: Log
   log: Logger;
   /** Resolves when all lines are written, or after a second. */
   flush(): Promise<void>;
+  /** Removes more secrets from all lines that are written from now on. */
+  hide(this: void, more: readonly string[]): void;
 } {
-  const scrub = createScrubber(secrets);
+  const hidden = new Set(secrets);
+  let scrubber = createScrubber(secrets);
+  const scrub = (text: string): string => scrubber(text);
   const buffered =
     sink === undefined
       ? createBuffer(output ?? new LogOutput(), scrub)
@@ -52,7 +56,14 @@ export function createLog({ secrets, sink, output, level = "info", worker }: Log
     },
     { write: (line: string) => buffered.write(line) },
   );
-  return { log, flush: () => buffered.flush() };
+  return {
+    log,
+    flush: () => buffered.flush(),
+    hide(more) {
+      for (const secret of more) hidden.add(secret);
+      scrubber = createScrubber([...hidden]);
+    },
+  };
 }
 
 /**

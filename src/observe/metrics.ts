@@ -56,6 +56,10 @@ export const gauges = {
     help: "1 if the last attempt to load another configuration failed. Alarm above 0.",
     aggregator: "max",
   },
+  uas_config_file_differs: {
+    help: "1 if the configuration file has another content than the configuration in force.",
+    aggregator: "max",
+  },
   uas_calls_running: { help: "Running calls." },
   uas_replies_drained: { help: "Replies that are read on after their clients disconnected." },
   uas_websocket_connections: { help: "Open WebSocket connections." },

@@ -119,7 +119,8 @@ export function changedFacts(
   return { before: of(before), after: of(after) };
 }
 
-function actorOf({ session, via }: Extract<Caller, { kind: "operator" }>): string {
+/** Names an operator, for lists of actions. */
+export function actorOf({ session, via }: Extract<Caller, { kind: "operator" }>): string {
   return session === undefined ? (via ?? "operator") : `user ${session.userId}`;
 }
 

@@ -1,4 +1,4 @@
-/** The audit log of operators. */
+/** The audit log of operators, and the configuration that they applied. */
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
@@ -28,5 +28,53 @@ export const AuditEntryEntity = defineEntity({
   ],
 });
 
+/**
+ * A configuration that was put into force. Append-only; the newest one counts. `document`: null if
+ * it returned to the file of each gateway.
+ */
+export const ConfigRevisionEntity = defineEntity({
+  name: "ConfigRevisionEntity",
+  tableName: "config_revision",
+  properties: {
+    number: p.bigint("string").primary().autoincrement(false),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("clock_timestamp()"),
+    author: p.text(),
+    note: p.text(),
+    document: p.text().nullable(),
+    hash: p.text().nullable(),
+  },
+});
+
+/** A secret of the configuration, encrypted with the master key. */
+export const ConfigSecretEntity = defineEntity({
+  name: "ConfigSecretEntity",
+  tableName: "config_secret",
+  properties: {
+    name: p.text().primary(),
+    sealed: p.blob(),
+    author: p.text(),
+    updateTime: p.datetime().columnType("timestamptz").defaultRaw("clock_timestamp()"),
+  },
+});
+
+/** The configuration in force in a process. `problem`: why it could not load another one. */
+export const ConfigProcessEntity = defineEntity({
+  name: "ConfigProcessEntity",
+  tableName: "config_process",
+  properties: {
+    processId: p.uuid().primary(),
+    source: p.text(),
+    hash: p.text(),
+    loadTime: p.datetime().columnType("timestamptz"),
+    needsRestart: p.array().columnType("text[]"),
+    problem: p.text().nullable(),
+  },
+});
+
 /** The tables of the operator room. */
-export const operatorEntities = [AuditEntryEntity] as const;
+export const operatorEntities = [
+  AuditEntryEntity,
+  ConfigRevisionEntity,
+  ConfigSecretEntity,
+  ConfigProcessEntity,
+] as const;

@@ -156,7 +156,8 @@ const sql = {
     select 'holds', 'open', count(*), null from open_hold
     order by 1, 2`,
   processes:
-    "select id, name, start_time, seen_time, ended from node order by start_time desc limit 100",
+    "select id, name, start_time, seen_time, ended, c.source, c.hash, c.load_time from node " +
+    "left join config_process c on c.process_id = node.id order by start_time desc limit 100",
 } as const;
 
 interface QueueRow {
@@ -172,6 +173,9 @@ interface NodeRow {
   readonly start_time: Date;
   readonly seen_time: Date;
   readonly ended: Date | null;
+  readonly source: string | null;
+  readonly hash: string | null;
+  readonly load_time: Date | null;
 }
 
 /** Creates the RPC that shows versions, processes and queue depths. */
@@ -211,6 +215,9 @@ function createSystemRpcs({
           startTime: timestampFromDate(row.start_time),
           seenTime: timestampFromDate(row.seen_time),
           ended: row.ended !== null,
+          configSource: row.source ?? "",
+          configHash: row.hash ?? "",
+          ...(row.load_time && { configLoadTime: timestampFromDate(row.load_time) }),
         })),
       };
     },

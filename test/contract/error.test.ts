@@ -31,6 +31,7 @@ const documented = [
   "504 task_timeout",
   "502 result_unavailable",
   "409 idempotency_key_in_use",
+  "409 conflict",
 ];
 
 /** R-ERR-1: the `type` of the first body shape, by status. */

@@ -168,6 +168,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       masterKey: Buffer.alloc(32, 1),
       operatorToken: undefined,
       workers: 1,
+      watchesConfig: false,
       maxConcurrentCalls: 1_000,
       drainDelayMs: 0,
       ...options.settings,

@@ -30,6 +30,7 @@ const words: Readonly<Record<SentErrorCode, string>> = {
   [ErrorCode.UPSTREAM_SUBMIT_UNKNOWN]: "api_error",
   [ErrorCode.TASK_TIMEOUT]: "api_error",
   [ErrorCode.RESULT_UNAVAILABLE]: "api_error",
+  [ErrorCode.CONFLICT]: "invalid_request_error",
 };
 
 /** The style's word for a code. */

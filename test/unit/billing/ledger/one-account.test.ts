@@ -88,6 +88,7 @@ const ofNobody = new Set([
   "result_blob",
   // Of jobs and operators.
   ...["audited_budget", "audited_key", "ledger_checkpoint"],
+  ...["config_revision", "config_secret", "config_process"],
   ...["retention_floor", "migration"],
   // Of the console.
   ...["code_guess", "console_session", "sign_in_failure", "sign_in_link"],
