@@ -1,6 +1,7 @@
 /** The reference of the command line, from the parser. */
 import type { Command, Option } from "commander";
 import { buildProgram } from "../../src/cli/program.ts";
+import { commandDocuments, sharedDocuments } from "./command-documents.ts";
 import { code, table } from "./table.ts";
 
 /** The page of all commands, in the order of the help. */
@@ -20,9 +21,13 @@ export async function commandsPage(): Promise<string> {
 
 Here you find every command with its options; \`uas COMMAND --help\` prints the same.
 \`--json\`, \`--env-file FILE\` and \`--gateway URL\` work with each of them.
-[command-line.md](../command-line.md) explains the output. Generated from \`src/cli/\`.
+[command-line.md](../command-line.md) explains how commands reach the gateway. Generated from \`src/cli/\`.
 
-${program.commands.map((command) => section(command, command.name())).join("\n\n")}`;
+${program.commands.map((command) => section(command, command.name())).join("\n\n")}
+
+${Object.entries(sharedDocuments)
+  .map(([heading, text]) => `## ${heading}\n\n${text}`)
+  .join("\n\n")}`;
 }
 
 function section(command: Command, path: string): string {
@@ -45,8 +50,12 @@ function about(command: Command, path: string): string {
     ...described.map((each) => [code(each.name()), each.description]),
     ...command.options.map((option) => [code(option.flags), meaning(option)]),
   ];
-  const text = `${code(usage)}: ${command.description()}.`;
-  return rows.length === 0 ? text : `${text}\n\n${table(["argument or option", "meaning"], rows)}`;
+  const document = commandDocuments.find(([commands]) => commands.split(", ").includes(path))?.[1];
+  return [
+    `${code(usage)}: ${command.description()}.`,
+    ...(rows.length === 0 ? [] : [table(["argument or option", "meaning"], rows)]),
+    ...(document === undefined ? [] : [`With \`--json\`: ${document}`]),
+  ].join("\n\n");
 }
 
 function meaning(option: Option): string {

@@ -4,9 +4,9 @@ import { expect, it } from "vitest";
 import { CallEndingSchema } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { enumWord } from "../../../src/cli/values.ts";
 
-const page = readFileSync(join(import.meta.dirname, "../../../docs/command-line.md"), "utf8");
+const page = readFileSync(join(import.meta.dirname, "../../../docs/reference/commands.md"), "utf8");
 
-it("docs/command-line.md names every ending of a call", () => {
+it("docs/reference/commands.md names every ending of a call", () => {
   for (const { number } of CallEndingSchema.values.slice(1)) {
     expect(page).toContain(`\`${enumWord(CallEndingSchema, number)}\``);
   }
