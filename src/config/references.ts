@@ -26,6 +26,9 @@ const reference = /\$\{([^}]*)\}?/g;
 const whole = /^\$\{(env|file|secret):([^}]*)\}$/;
 const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
+/** The same as a pattern of JSON Schema. */
+export const secretPattern = "^\\$\\{(env:[A-Za-z_][A-Za-z0-9_]*|file:[^}]+|secret:[^}]+)\\}$";
+
 /** Syntax of a secret. */
 const secretForm = "${env:NAME}, ${file:/path} or ${secret:NAME}";
 

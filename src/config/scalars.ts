@@ -9,7 +9,7 @@ import { z } from "zod";
 import { parseUsd } from "../core/money.ts";
 import { parseRfc3339 } from "../core/rfc3339.ts";
 import type { Parsed } from "./address.ts";
-import { type ReferenceSource, resolveSecret, resolveText } from "./references.ts";
+import { type ReferenceSource, resolveSecret, resolveText, secretPattern } from "./references.ts";
 import { hint } from "../core/suggest.ts";
 
 /** The largest whole number of the contract. */
@@ -129,10 +129,7 @@ export function namedSecret(references: ReferenceSource, fix = "") {
   return scalar('a reference such as "${env:NAME}"', parse, fix).meta(secretForm);
 }
 
-const secretForm = {
-  title: "reference",
-  pattern: "^\\$\\{(env:[A-Za-z_][A-Za-z0-9_]*|file:[^}]+)\\}$",
-} as const;
+const secretForm = { title: "reference", pattern: secretPattern } as const;
 
 /** The remedy for a file that lacks a credential. */
 export function secretFix(name: string): string {

@@ -89,6 +89,7 @@ describe("the JSON Schema", () => {
     ...types.map(([type, price]) => file({ type, price })),
     ...tails.map((tail) => file({ tail })),
     file({ model: ", tiers: { flex: { input: 0.5 } }, retry: { attempts: 1, within: 5s }" }),
+    file({ vendor: 'preset: openrouter, api_key: "${secret:openrouter}"' }),
     file({ model: ", name: 4.1, hold_output_tokens: 3, cancel_billing: none" }),
     file().replace("price: {", "price: [{ from: 2020-01-01,").replace(' "0.5" }', ' "0.5" }]'),
   ])("a file that the gateway accepts passes the JSON Schema (%#)", (yaml) => {
