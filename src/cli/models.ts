@@ -10,8 +10,8 @@ import { cancelBillingWord, modelTypeWord } from "../config/kinds.ts";
 import { priceAt } from "../config/price.ts";
 import { priceMessage } from "../config/price-message.ts";
 import { taskRunMs } from "../core/limits.ts";
-import { withGateway } from "./backend.ts";
-import type { CliTools, Output } from "./context.ts";
+import { configOf, withGateway } from "./backend.ts";
+import type { CliContext, CliTools, Output } from "./context.ts";
 import { everyPage, table } from "./output.ts";
 import { type PriceJson, priceJson, priceText } from "./price-json.ts";
 import { comparedFile } from "./uas-yaml.ts";
@@ -22,9 +22,12 @@ export function addModelsCommands(models: Command, { context, print }: CliTools)
     .command("list")
     .description("list the models that are in force and those of the file, with their prices")
     .action(async () => {
-      const inForce = await withGateway(context, readInForce);
-      const file = await comparedFile(context, { isRequired: inForce === undefined });
-      print(modelList(inForce, file && modelsOf(file)));
+      const rows = await withGateway(context, async (transport) => {
+        const inForce = await readInForce(transport);
+        const file = await comparedFile(context, transport);
+        return compared(inForce, file && modelsOf(file));
+      });
+      print(modelList(rows ?? (await readFile(context))));
     });
 }
 
@@ -99,12 +102,7 @@ function ofConfig(model: ModelConfig): ModelJson {
   };
 }
 
-/** @param file undefined if there is none that could be compared */
-function modelList(
-  inForce: readonly ModelJson[] | undefined,
-  file: readonly ModelJson[] | undefined,
-): Output {
-  const rows = inForce === undefined ? stated(file ?? [], "in the file") : compared(inForce, file);
+function modelList(rows: readonly Row[]): Output {
   const json = rows.map(({ model: { price, ...model }, state }) => {
     return { ...model, price: flatPrice(price), state: state.replaceAll(" ", "_") };
   });
@@ -119,12 +117,31 @@ function modelList(
   return { json, text: table(head, cells) };
 }
 
-function stated(models: readonly ModelJson[], state: State) {
+/** The models of the file, without a gateway. */
+async function readFile(context: CliContext): Promise<readonly Row[]> {
+  const file = await configOf(context, { unresolved: "placeholder" });
+  return stated(modelsOf(file), "in the file");
+}
+
+/** A model with its state. */
+interface Row {
+  readonly model: ModelJson;
+  readonly state: State;
+}
+
+function stated(models: readonly ModelJson[], state: State): readonly Row[] {
   return models.map((model) => ({ model, state }));
 }
 
-/** The models in force, each before what the file has instead. */
-function compared(inForce: readonly ModelJson[], file: readonly ModelJson[] | undefined) {
+/**
+ * The models in force, each before what the file has instead.
+ *
+ * @param file undefined if there is none that could be compared
+ */
+function compared(
+  inForce: readonly ModelJson[],
+  file: readonly ModelJson[] | undefined,
+): readonly Row[] {
   if (file === undefined) return stated(inForce, "in force");
   const written = new Map(file.map((model) => [model.modelKey, model]));
   const pairs = inForce.flatMap((model) => {

@@ -1,7 +1,7 @@
 /** `uas price …`. */
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { createClient } from "@connectrpc/connect";
+import { createClient, type Transport } from "@connectrpc/connect";
 import { type Command, InvalidArgumentError } from "commander";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import {
@@ -10,6 +10,7 @@ import {
   PriceStateSchema,
   type PriceVersion,
 } from "../../gen/uas/billing/v1/price_pb.ts";
+import { ConfigService } from "../../gen/uas/config/v1/config_service_pb.ts";
 import type { Config } from "../config/config.ts";
 import { priceMessage } from "../config/price-message.ts";
 import { failureMessage } from "../core/error-words.ts";
@@ -46,9 +47,9 @@ async function showPrice(
   const client = createClient(BillingService, transport);
   const { prices } = await client.getPrice({ modelKey });
   if (prices === undefined) throw new Error("the answer has no prices");
-  const file = await comparedFile(context, { isRequired: !isRunning });
-  if (!isRunning && file !== undefined) warnOfFile(context, file);
-  const notInForce = isRunning && file !== undefined ? missing(prices, file) : [];
+  if (!isRunning) await warnOfFile(context, transport);
+  const file = isRunning ? await comparedFile(context, transport) : undefined;
+  const notInForce = file === undefined ? [] : missing(prices, file);
   const json = {
     modelKey: prices.modelKey,
     notInForce,
@@ -70,8 +71,11 @@ async function showPrice(
   return { json, text: [...marginText(prices), history].join("\n\n") };
 }
 
-function warnOfFile(context: CliContext, { source }: Config): void {
-  const text = `no gateway runs on this data folder: prices are those of ${source}, which a gateway elsewhere may not have loaded`;
+/** Warns if the prices are those of a file. A revision is in force in every gateway. */
+async function warnOfFile(context: CliContext, transport: Transport): Promise<void> {
+  const { config } = await createClient(ConfigService, transport).getConfig({});
+  if (config === undefined || config.revision > 0n) return;
+  const text = `no gateway runs on this data folder: prices are those of ${config.source}, which a gateway elsewhere may not have loaded`;
   warn(context, text);
 }
 

@@ -10,8 +10,7 @@ export type ExitCode = 0 | 1 | 2;
 /** Runs one command. `argv` is the process's own: arguments start at index 2. */
 export async function runCli(argv: readonly string[], given: CliContext): Promise<ExitCode> {
   let exitCode: ExitCode = 0;
-  const env = { ...given.env };
-  const context = { ...given, env, gatewayUrl: given.gatewayUrl };
+  const context = { ...given, gatewayUrl: given.gatewayUrl };
   const tools: CliTools = {
     context,
     print(output) {
@@ -25,7 +24,8 @@ export async function runCli(argv: readonly string[], given: CliContext): Promis
   program.hook("preAction", () => {
     const { envFile, gateway } = program.opts<{ envFile?: string; gateway?: string }>();
     context.gatewayUrl = gateway;
-    if (envFile !== undefined) Object.assign(env, readEnvFile(context.cwd, envFile));
+    // Into the environment of this process too: workers inherit it.
+    if (envFile !== undefined) Object.assign(given.env, readEnvFile(context.cwd, envFile));
   });
   try {
     await program.parseAsync(argv);

@@ -2,6 +2,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import { ConfigService } from "../../../gen/uas/config/v1/config_service_pb.ts";
 import { PriceState } from "../../../gen/uas/billing/v1/price_pb.ts";
 import { run, runJson } from "./support.ts";
 
@@ -35,7 +36,7 @@ describe("price show", () => {
     },
   ];
   const routes = (router: ConnectRouter) =>
-    void router.service(BillingService, {
+    void router.service(ConfigService, { getConfig: () => ({}) }).service(BillingService, {
       getPrice: ({ modelKey }) => ({
         prices: {
           modelKey,

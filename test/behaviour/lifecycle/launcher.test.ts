@@ -63,6 +63,21 @@ describe("./uas serve", () => {
     },
   );
 
+  it("serves with the variables of --env-file, also in its workers", async () => {
+    const file = join(place.folder, "env");
+    const yaml = `version: 1
+vendors: { acme: { kind: openai, base_url: "http://127.0.0.1:1/v1", api_key: "\${env:ACME_KEY}" } }
+models:
+  m: { type: TEXT, routes: [{ vendor: acme, model: m }], max_output_tokens: 9, price: { input: "1", output: "1" } }
+`;
+    writeFileSync(join(place.folder, "own.yaml"), yaml);
+    writeFileSync(file, "ACME_KEY='secret-of-acme'\nUAS_WORKERS=2\nUAS_CONFIG=own.yaml\n");
+    const gateway = start(launcher, "--env-file", file);
+    await gateway.listening();
+    expect(await gateway.logged("listening")).toMatchObject({ workers: 2, config: "own.yaml" });
+    expect((await gateway.stop()).code).toBe(0);
+  });
+
   it("sets the memory settings of a gateway, unless they are set", async () => {
     const folder = fakeCheckout();
     const env = { PATH: "/usr/bin:/bin", MALLOC_ARENA_MAX: "7", NODE_OPTIONS: "--own" };
