@@ -261,6 +261,7 @@ function configService({
   const loadMs = Date.now();
   const service = createConfigService({
     pool: database.pool,
+    jobPool: database.jobPool,
     masterKey,
     status: () => ({
       config: config.current,

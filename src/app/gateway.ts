@@ -364,6 +364,7 @@ async function assemble(
         ConfigService,
         createConfigService({
           pool,
+          jobPool,
           masterKey: backend.masterKey,
           status: () => reload.status,
           parse: backend.loader.parse,

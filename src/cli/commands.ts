@@ -36,6 +36,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import("./config.ts")).addConfigCommands,
   },
   {
+    name: "plan",
+    description: "price the calls of the last 30 days again under another configuration",
+    load: async () => (await import("./plan.ts")).addPlan,
+  },
+  {
     name: "apply",
     description: "put a configuration into force in all processes, as a new revision",
     load: async () => (await import("./config.ts")).addApply,

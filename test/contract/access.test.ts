@@ -86,6 +86,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "native.v1.NativeService/FollowLink": "PUBLIC",
   "config.v1.ConfigService/GetConfig": "OPERATOR",
   "config.v1.ConfigService/CheckConfig": "OPERATOR",
+  "config.v1.ConfigService/PlanConfig": "OPERATOR",
   "config.v1.ConfigService/ApplyConfig": "OPERATOR",
   "config.v1.ConfigService/RollBackConfig": "OPERATOR",
   "config.v1.ConfigService/ReloadConfig": "OPERATOR",

@@ -92,6 +92,19 @@ export function receiptMessage(rows: ReceiptRows, withCost: boolean): Receipt {
   });
 }
 
+/** The columns of a call that its usage is in. */
+export type UsageColumns = Pick<
+  StoredCallRow,
+  | "input_tokens"
+  | "cached_input_tokens"
+  | "cache_write_tokens"
+  | "output_tokens"
+  | "reasoning_tokens"
+  | "images"
+  | "second_micros"
+  | "units"
+>;
+
 interface Recomputed {
   readonly isCharged: boolean;
   readonly lines: readonly PriceLine[];
@@ -113,7 +126,8 @@ function recompute(call: StoredCallRow, price: PriceConfig | undefined): Recompu
   return { isCharged, lines: priceLines(price, usage), recomputed };
 }
 
-function usageOf(call: StoredCallRow): CallUsage {
+/** The usage of a recorded call, as it was charged. */
+export function usageOf(call: UsageColumns): CallUsage {
   return {
     inputTokens: call.input_tokens,
     cachedInputTokens: call.cached_input_tokens,

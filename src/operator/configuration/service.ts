@@ -1,6 +1,6 @@
 /** The RPCs of ConfigService: the configuration in force, its revisions and its secrets. */
 import { create } from "@bufbuild/protobuf";
-import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromDate, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import type { Pool } from "pg";
 import {
@@ -9,7 +9,10 @@ import {
   ConfigSchema,
   ConfigSecretSchema,
 } from "../../../gen/uas/config/v1/config_pb.ts";
-import type { ConfigService } from "../../../gen/uas/config/v1/config_service_pb.ts";
+import type {
+  ConfigService,
+  PlanConfigRequest,
+} from "../../../gen/uas/config/v1/config_service_pb.ts";
 import type { Config } from "../../config/config.ts";
 import { hashOf } from "../../config/load.ts";
 import { ConfigError } from "../../config/problems.ts";
@@ -20,6 +23,7 @@ import { invalid } from "../../core/validation.ts";
 import { transact } from "../../db/pool/transaction.ts";
 import { actorOf, recordActionOn } from "../../observe/operator-log.ts";
 import { differencesOf } from "./differences.ts";
+import { type Period, planConfig } from "./plan.ts";
 import {
   addRevision,
   configChannel,
@@ -57,6 +61,8 @@ export interface ConfigStatus {
 /** Options of {@link createConfigService}. */
 export interface ConfigServiceOptions {
   readonly pool: Pool;
+  /** The connections of plans, which take long. */
+  readonly jobPool: Pool;
   /** The 32-byte master key; called on first use. */
   readonly masterKey: () => Uint8Array;
   /** Reads the state of this process. */
@@ -78,15 +84,10 @@ export function createConfigService(options: ConfigServiceOptions): Rpcs {
   return { ...readRpcs(options), ...changeRpcs(options), ...secretRpcs(options) };
 }
 
-function readRpcs({
-  pool,
-  status,
-  parse,
-  needsRestart,
-}: ConfigServiceOptions): Pick<
-  Rpcs,
-  "getConfig" | "checkConfig" | "listRevisions" | "getRevision"
-> {
+function readRpcs(
+  options: ConfigServiceOptions,
+): Pick<Rpcs, "getConfig" | "checkConfig" | "planConfig" | "listRevisions" | "getRevision"> {
+  const { pool, jobPool, status, parse, needsRestart } = options;
   return {
     async getConfig() {
       const processes = await listProcessStates(pool);
@@ -118,6 +119,12 @@ function readRpcs({
       }
     },
 
+    async planConfig(request) {
+      const after = await requireValid(options, request.document);
+      const { config: before } = status();
+      return planConfig(jobPool, { before, after, period: periodOf(request, Date.now()) });
+    },
+
     async listRevisions(request) {
       const page = readPage(request, { isKey: (text) => /^[1-9][0-9]{0,17}$/.test(text) });
       const [rows, newest] = await Promise.all([
@@ -140,6 +147,18 @@ function readRpcs({
       };
     },
   };
+}
+
+/** The period of calls that is planned for by default. */
+const planMs = 30 * 24 * 3_600_000;
+
+/** @throws GatewayError INVALID_REQUEST if the period ends before it begins */
+function periodOf({ fromTime, toTime, priceTime }: PlanConfigRequest, nowMs: number): Period {
+  const toMs = toTime === undefined ? nowMs : timestampMs(toTime);
+  const fromMs = fromTime === undefined ? toMs - planMs : timestampMs(fromTime);
+  if (fromMs >= toMs) throw invalid("from_time", "the period must begin before it ends");
+  const priceMs = priceTime === undefined ? Number.POSITIVE_INFINITY : timestampMs(priceTime);
+  return { fromMs, toMs, priceMs };
 }
 
 /** A change to the configuration. */
@@ -179,10 +198,10 @@ function changeRpcs(
   };
 }
 
-/** @throws GatewayError INVALID_REQUEST with all problems of a document */
-async function requireValid({ parse }: ConfigServiceOptions, document: string): Promise<void> {
+/** Reads a document. @throws GatewayError INVALID_REQUEST with all its problems */
+async function requireValid({ parse }: ConfigServiceOptions, document: string): Promise<Config> {
   try {
-    await parse(document, draft);
+    return await parse(document, draft);
   } catch (error) {
     if (error instanceof ConfigError) throw refusal(withoutSource(error.problems));
     throw error;

@@ -6,13 +6,15 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Money } from "../../type/v1/money_pb.ts";
+import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/config/v1/config.proto.
  */
 export const file_uas_config_v1_config: GenFile = /*@__PURE__*/
-  fileDesc("Chp1YXMvY29uZmlnL3YxL2NvbmZpZy5wcm90bxINdWFzLmNvbmZpZy52MSLXAQoGQ29uZmlnEhAKCGRvY3VtZW50GAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAxIMCgRldGFnGAQgASgJEgwKBGhhc2gYBSABKAkSLQoJbG9hZF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCgh3YXJuaW5ncxgHIAMoCRIVCg1uZWVkc19yZXN0YXJ0GAggAygJEg8KB3Byb2JsZW0YCSABKAkSFAoMZmlsZV9kaWZmZXJzGAogASgIIqYBCg1Qcm9jZXNzQ29uZmlnEhIKCnByb2Nlc3NfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIOCgZzb3VyY2UYAyABKAkSDAoEaGFzaBgEIAEoCRItCglsb2FkX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDW5lZWRzX3Jlc3RhcnQYBiADKAkSDwoHcHJvYmxlbRgHIAEoCSKQAQoOQ29uZmlnUmV2aXNpb24SEAoIcmV2aXNpb24YASABKAMSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmF1dGhvchgDIAEoCRIMCgRub3RlGAQgASgJEgwKBGhhc2gYBSABKAkSDwoHY3VycmVudBgGIAEoCCI/ChBDb25maWdEaWZmZXJlbmNlEgwKBHBhdGgYASABKAkSDgoGYmVmb3JlGAIgASgJEg0KBWFmdGVyGAMgASgJImsKDENvbmZpZ1NlY3JldBIMCgRuYW1lGAEgASgJEi8KC3VwZGF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZhdXRob3IYAyABKAkSDAoEdXNlZBgEIAEoCEJQChFjb20udWFzLmNvbmZpZy52MVABWil1YXMtZ2F0ZXdheS9jbGllbnQvdWFzL2NvbmZpZy92MTtjb25maWd2MaoCDVVhcy5Db25maWcuVjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("Chp1YXMvY29uZmlnL3YxL2NvbmZpZy5wcm90bxINdWFzLmNvbmZpZy52MSLXAQoGQ29uZmlnEhAKCGRvY3VtZW50GAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAxIMCgRldGFnGAQgASgJEgwKBGhhc2gYBSABKAkSLQoJbG9hZF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCgh3YXJuaW5ncxgHIAMoCRIVCg1uZWVkc19yZXN0YXJ0GAggAygJEg8KB3Byb2JsZW0YCSABKAkSFAoMZmlsZV9kaWZmZXJzGAogASgIIqYBCg1Qcm9jZXNzQ29uZmlnEhIKCnByb2Nlc3NfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIOCgZzb3VyY2UYAyABKAkSDAoEaGFzaBgEIAEoCRItCglsb2FkX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDW5lZWRzX3Jlc3RhcnQYBiADKAkSDwoHcHJvYmxlbRgHIAEoCSKQAQoOQ29uZmlnUmV2aXNpb24SEAoIcmV2aXNpb24YASABKAMSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmF1dGhvchgDIAEoCRIMCgRub3RlGAQgASgJEgwKBGhhc2gYBSABKAkSDwoHY3VycmVudBgGIAEoCCI/ChBDb25maWdEaWZmZXJlbmNlEgwKBHBhdGgYASABKAkSDgoGYmVmb3JlGAIgASgJEg0KBWFmdGVyGAMgASgJImsKDENvbmZpZ1NlY3JldBIMCgRuYW1lGAEgASgJEi8KC3VwZGF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZhdXRob3IYAyABKAkSDAoEdXNlZBgEIAEoCCLKAgoIUGxhblN1bXMSDQoFY2FsbHMYASABKAMSKgoOcmV2ZW51ZV9iZWZvcmUYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIpCg1yZXZlbnVlX2FmdGVyGAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSLgoSdmVuZG9yX2Nvc3RfYmVmb3JlGAQgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSLQoRdmVuZG9yX2Nvc3RfYWZ0ZXIYBSABKAsyEi51YXMudHlwZS52MS5Nb25leRIUCgxjb3N0ZWRfY2FsbHMYBiABKAMSMQoVY29zdGVkX3JldmVudWVfYmVmb3JlGAcgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSMAoUY29zdGVkX3JldmVudWVfYWZ0ZXIYCCABKAsyEi51YXMudHlwZS52MS5Nb25leSJNCglQbGFuR3JvdXASCwoDa2V5GAEgASgJEgwKBG5hbWUYAiABKAkSJQoEc3VtcxgDIAEoCzIXLnVhcy5jb25maWcudjEuUGxhblN1bXNCUAoRY29tLnVhcy5jb25maWcudjFQAVopdWFzLWdhdGV3YXkvY2xpZW50L3Vhcy9jb25maWcvdjE7Y29uZmlndjGqAg1VYXMuQ29uZmlnLlYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_uas_type_v1_money]);
 
 /**
  * The configuration in force in a process.
@@ -294,4 +296,109 @@ export type ConfigSecret = Message<"uas.config.v1.ConfigSecret"> & {
  */
 export const ConfigSecretSchema: GenMessage<ConfigSecret> = /*@__PURE__*/
   messageDesc(file_uas_config_v1_config, 4);
+
+/**
+ * Revenue and vendor costs of calls before and after a change of the configuration.
+ *
+ * @generated from message uas.config.v1.PlanSums
+ */
+export type PlanSums = Message<"uas.config.v1.PlanSums"> & {
+  /**
+   * Calls that were priced.
+   *
+   * @generated from field: int64 calls = 1;
+   */
+  calls: bigint;
+
+  /**
+   * The charges of customers for them.
+   *
+   * @generated from field: uas.type.v1.Money revenue_before = 2;
+   */
+  revenueBefore?: Money | undefined;
+
+  /**
+   * The charges that they would have had.
+   *
+   * @generated from field: uas.type.v1.Money revenue_after = 3;
+   */
+  revenueAfter?: Money | undefined;
+
+  /**
+   * The charges of vendors for the calls whose cost is known before and after.
+   *
+   * @generated from field: uas.type.v1.Money vendor_cost_before = 4;
+   */
+  vendorCostBefore?: Money | undefined;
+
+  /**
+   * The charges that vendors would have made for them.
+   *
+   * @generated from field: uas.type.v1.Money vendor_cost_after = 5;
+   */
+  vendorCostAfter?: Money | undefined;
+
+  /**
+   * Calls whose vendor cost is known before and after. Margins count these only.
+   *
+   * @generated from field: int64 costed_calls = 6;
+   */
+  costedCalls: bigint;
+
+  /**
+   * The revenue of the costed calls before.
+   *
+   * @generated from field: uas.type.v1.Money costed_revenue_before = 7;
+   */
+  costedRevenueBefore?: Money | undefined;
+
+  /**
+   * The revenue of the costed calls after.
+   *
+   * @generated from field: uas.type.v1.Money costed_revenue_after = 8;
+   */
+  costedRevenueAfter?: Money | undefined;
+};
+
+/**
+ * Describes the message uas.config.v1.PlanSums.
+ * Use `create(PlanSumsSchema)` to create a new message.
+ */
+export const PlanSumsSchema: GenMessage<PlanSums> = /*@__PURE__*/
+  messageDesc(file_uas_config_v1_config, 5);
+
+/**
+ * The sums of a model or an account.
+ *
+ * @generated from message uas.config.v1.PlanGroup
+ */
+export type PlanGroup = Message<"uas.config.v1.PlanGroup"> & {
+  /**
+   * The key of the model, or the id of the account.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * The name of the account; the name of the model.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The sums.
+   *
+   * @generated from field: uas.config.v1.PlanSums sums = 3;
+   */
+  sums?: PlanSums | undefined;
+};
+
+/**
+ * Describes the message uas.config.v1.PlanGroup.
+ * Use `create(PlanGroupSchema)` to create a new message.
+ */
+export const PlanGroupSchema: GenMessage<PlanGroup> = /*@__PURE__*/
+  messageDesc(file_uas_config_v1_config, 6);
 

@@ -4,7 +4,9 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Config, ConfigDifference, ConfigRevision, ConfigSecret, ProcessConfig } from "./config_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Config, ConfigDifference, ConfigRevision, ConfigSecret, PlanGroup, PlanSums, ProcessConfig } from "./config_pb.ts";
 import { file_uas_config_v1_config } from "./config_pb.ts";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
 import { file_uas_validate_v1_validate } from "../../validate/v1/validate_pb.ts";
@@ -14,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/config/v1/config_service.proto.
  */
 export const file_uas_config_v1_config_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJ1YXMvY29uZmlnL3YxL2NvbmZpZ19zZXJ2aWNlLnByb3RvEg11YXMuY29uZmlnLnYxIhIKEEdldENvbmZpZ1JlcXVlc3QiawoRR2V0Q29uZmlnUmVzcG9uc2USJQoGY29uZmlnGAEgASgLMhUudWFzLmNvbmZpZy52MS5Db25maWcSLwoJcHJvY2Vzc2VzGAIgAygLMhwudWFzLmNvbmZpZy52MS5Qcm9jZXNzQ29uZmlnIjQKEkNoZWNrQ29uZmlnUmVxdWVzdBIeCghkb2N1bWVudBgBIAEoCUIMysEYCAgBGgQQgIBAIoYBChNDaGVja0NvbmZpZ1Jlc3BvbnNlEhAKCHByb2JsZW1zGAEgAygJEhAKCHdhcm5pbmdzGAIgAygJEjQKC2RpZmZlcmVuY2VzGAMgAygLMh8udWFzLmNvbmZpZy52MS5Db25maWdEaWZmZXJlbmNlEhUKDW5lZWRzX3Jlc3RhcnQYBCADKAkiXQoSQXBwbHlDb25maWdSZXF1ZXN0Eh4KCGRvY3VtZW50GAEgASgJQgzKwRgICAEaBBCAgEASDAoEZXRhZxgCIAEoCRIZCgRub3RlGAMgASgJQgvKwRgHGgUQyAEYAyKTAQoTQXBwbHlDb25maWdSZXNwb25zZRIvCghyZXZpc2lvbhgBIAEoCzIdLnVhcy5jb25maWcudjEuQ29uZmlnUmV2aXNpb24SNAoLZGlmZmVyZW5jZXMYAiADKAsyHy51YXMuY29uZmlnLnYxLkNvbmZpZ0RpZmZlcmVuY2USFQoNbmVlZHNfcmVzdGFydBgDIAMoCSJSChVSb2xsQmFja0NvbmZpZ1JlcXVlc3QSEAoIcmV2aXNpb24YASABKAMSDAoEZXRhZxgCIAEoCRIZCgRub3RlGAMgASgJQgvKwRgHGgUQyAEYAyKWAQoWUm9sbEJhY2tDb25maWdSZXNwb25zZRIvCghyZXZpc2lvbhgBIAEoCzIdLnVhcy5jb25maWcudjEuQ29uZmlnUmV2aXNpb24SNAoLZGlmZmVyZW5jZXMYAiADKAsyHy51YXMuY29uZmlnLnYxLkNvbmZpZ0RpZmZlcmVuY2USFQoNbmVlZHNfcmVzdGFydBgDIAMoCSIVChNSZWxvYWRDb25maWdSZXF1ZXN0Ik4KFFJlbG9hZENvbmZpZ1Jlc3BvbnNlEiUKBmNvbmZpZxgBIAEoCzIVLnVhcy5jb25maWcudjEuQ29uZmlnEg8KB2NoYW5nZWQYAiABKAgiRwoUTGlzdFJldmlzaW9uc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAIgASgJImIKFUxpc3RSZXZpc2lvbnNSZXNwb25zZRIwCglyZXZpc2lvbnMYASADKAsyHS51YXMuY29uZmlnLnYxLkNvbmZpZ1JldmlzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSImChJHZXRSZXZpc2lvblJlcXVlc3QSEAoIcmV2aXNpb24YASABKAMiWAoTR2V0UmV2aXNpb25SZXNwb25zZRIvCghyZXZpc2lvbhgBIAEoCzIdLnVhcy5jb25maWcudjEuQ29uZmlnUmV2aXNpb24SEAoIZG9jdW1lbnQYAiABKAkiRAoQU2V0U2VjcmV0UmVxdWVzdBIUCgRuYW1lGAEgASgJQgbKwRgCCAESGgoFdmFsdWUYAiABKAlCC8rBGAcIARoDEIBAIkAKEVNldFNlY3JldFJlc3BvbnNlEisKBnNlY3JldBgBIAEoCzIbLnVhcy5jb25maWcudjEuQ29uZmlnU2VjcmV0IkUKEkxpc3RTZWNyZXRzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkiXAoTTGlzdFNlY3JldHNSZXNwb25zZRIsCgdzZWNyZXRzGAEgAygLMhsudWFzLmNvbmZpZy52MS5Db25maWdTZWNyZXQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIisKE0RlbGV0ZVNlY3JldFJlcXVlc3QSFAoEbmFtZRgBIAEoCUIGysEYAggBIhYKFERlbGV0ZVNlY3JldFJlc3BvbnNlMsgHCg1Db25maWdTZXJ2aWNlElcKCUdldENvbmZpZxIfLnVhcy5jb25maWcudjEuR2V0Q29uZmlnUmVxdWVzdBogLnVhcy5jb25maWcudjEuR2V0Q29uZmlnUmVzcG9uc2UiB5ACAbC7GAQSXQoLQ2hlY2tDb25maWcSIS51YXMuY29uZmlnLnYxLkNoZWNrQ29uZmlnUmVxdWVzdBoiLnVhcy5jb25maWcudjEuQ2hlY2tDb25maWdSZXNwb25zZSIHkAIBsLsYBBJaCgtBcHBseUNvbmZpZxIhLnVhcy5jb25maWcudjEuQXBwbHlDb25maWdSZXF1ZXN0GiIudWFzLmNvbmZpZy52MS5BcHBseUNvbmZpZ1Jlc3BvbnNlIgSwuxgEEmMKDlJvbGxCYWNrQ29uZmlnEiQudWFzLmNvbmZpZy52MS5Sb2xsQmFja0NvbmZpZ1JlcXVlc3QaJS51YXMuY29uZmlnLnYxLlJvbGxCYWNrQ29uZmlnUmVzcG9uc2UiBLC7GAQSYAoMUmVsb2FkQ29uZmlnEiIudWFzLmNvbmZpZy52MS5SZWxvYWRDb25maWdSZXF1ZXN0GiMudWFzLmNvbmZpZy52MS5SZWxvYWRDb25maWdSZXNwb25zZSIHkAICsLsYBBJjCg1MaXN0UmV2aXNpb25zEiMudWFzLmNvbmZpZy52MS5MaXN0UmV2aXNpb25zUmVxdWVzdBokLnVhcy5jb25maWcudjEuTGlzdFJldmlzaW9uc1Jlc3BvbnNlIgeQAgGwuxgEEl0KC0dldFJldmlzaW9uEiEudWFzLmNvbmZpZy52MS5HZXRSZXZpc2lvblJlcXVlc3QaIi51YXMuY29uZmlnLnYxLkdldFJldmlzaW9uUmVzcG9uc2UiB5ACAbC7GAQSVwoJU2V0U2VjcmV0Eh8udWFzLmNvbmZpZy52MS5TZXRTZWNyZXRSZXF1ZXN0GiAudWFzLmNvbmZpZy52MS5TZXRTZWNyZXRSZXNwb25zZSIHkAICsLsYBBJdCgtMaXN0U2VjcmV0cxIhLnVhcy5jb25maWcudjEuTGlzdFNlY3JldHNSZXF1ZXN0GiIudWFzLmNvbmZpZy52MS5MaXN0U2VjcmV0c1Jlc3BvbnNlIgeQAgGwuxgEEmAKDERlbGV0ZVNlY3JldBIiLnVhcy5jb25maWcudjEuRGVsZXRlU2VjcmV0UmVxdWVzdBojLnVhcy5jb25maWcudjEuRGVsZXRlU2VjcmV0UmVzcG9uc2UiB5ACArC7GARCUAoRY29tLnVhcy5jb25maWcudjFQAVopdWFzLWdhdGV3YXkvY2xpZW50L3Vhcy9jb25maWcvdjE7Y29uZmlndjGqAg1VYXMuQ29uZmlnLlYxYgZwcm90bzM", [file_uas_config_v1_config, file_uas_http_v1_http, file_uas_validate_v1_validate]);
+  fileDesc("CiJ1YXMvY29uZmlnL3YxL2NvbmZpZ19zZXJ2aWNlLnByb3RvEg11YXMuY29uZmlnLnYxIhIKEEdldENvbmZpZ1JlcXVlc3QiawoRR2V0Q29uZmlnUmVzcG9uc2USJQoGY29uZmlnGAEgASgLMhUudWFzLmNvbmZpZy52MS5Db25maWcSLwoJcHJvY2Vzc2VzGAIgAygLMhwudWFzLmNvbmZpZy52MS5Qcm9jZXNzQ29uZmlnIjQKEkNoZWNrQ29uZmlnUmVxdWVzdBIeCghkb2N1bWVudBgBIAEoCUIMysEYCAgBGgQQgIBAIoYBChNDaGVja0NvbmZpZ1Jlc3BvbnNlEhAKCHByb2JsZW1zGAEgAygJEhAKCHdhcm5pbmdzGAIgAygJEjQKC2RpZmZlcmVuY2VzGAMgAygLMh8udWFzLmNvbmZpZy52MS5Db25maWdEaWZmZXJlbmNlEhUKDW5lZWRzX3Jlc3RhcnQYBCADKAki1wEKEVBsYW5Db25maWdSZXF1ZXN0Eh4KCGRvY3VtZW50GAEgASgJQgzKwRgICAEaBBCAgEASNQoJZnJvbV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAEjMKB3RvX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgbKwRgCQgASNgoKcHJpY2VfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCACKFAgoSUGxhbkNvbmZpZ1Jlc3BvbnNlEiYKBXRvdGFsGAEgASgLMhcudWFzLmNvbmZpZy52MS5QbGFuU3VtcxIoCgZtb2RlbHMYAiADKAsyGC51YXMuY29uZmlnLnYxLlBsYW5Hcm91cBIqCghhY2NvdW50cxgDIAMoCzIYLnVhcy5jb25maWcudjEuUGxhbkdyb3VwEhUKDXJlbW92ZWRfY2FsbHMYBCABKAMSLQoJZnJvbV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgd0b190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJdChJBcHBseUNvbmZpZ1JlcXVlc3QSHgoIZG9jdW1lbnQYASABKAlCDMrBGAgIARoEEICAQBIMCgRldGFnGAIgASgJEhkKBG5vdGUYAyABKAlCC8rBGAcaBRDIARgDIpMBChNBcHBseUNvbmZpZ1Jlc3BvbnNlEi8KCHJldmlzaW9uGAEgASgLMh0udWFzLmNvbmZpZy52MS5Db25maWdSZXZpc2lvbhI0CgtkaWZmZXJlbmNlcxgCIAMoCzIfLnVhcy5jb25maWcudjEuQ29uZmlnRGlmZmVyZW5jZRIVCg1uZWVkc19yZXN0YXJ0GAMgAygJIlIKFVJvbGxCYWNrQ29uZmlnUmVxdWVzdBIQCghyZXZpc2lvbhgBIAEoAxIMCgRldGFnGAIgASgJEhkKBG5vdGUYAyABKAlCC8rBGAcaBRDIARgDIpYBChZSb2xsQmFja0NvbmZpZ1Jlc3BvbnNlEi8KCHJldmlzaW9uGAEgASgLMh0udWFzLmNvbmZpZy52MS5Db25maWdSZXZpc2lvbhI0CgtkaWZmZXJlbmNlcxgCIAMoCzIfLnVhcy5jb25maWcudjEuQ29uZmlnRGlmZmVyZW5jZRIVCg1uZWVkc19yZXN0YXJ0GAMgAygJIhUKE1JlbG9hZENvbmZpZ1JlcXVlc3QiTgoUUmVsb2FkQ29uZmlnUmVzcG9uc2USJQoGY29uZmlnGAEgASgLMhUudWFzLmNvbmZpZy52MS5Db25maWcSDwoHY2hhbmdlZBgCIAEoCCJHChRMaXN0UmV2aXNpb25zUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkiYgoVTGlzdFJldmlzaW9uc1Jlc3BvbnNlEjAKCXJldmlzaW9ucxgBIAMoCzIdLnVhcy5jb25maWcudjEuQ29uZmlnUmV2aXNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiYKEkdldFJldmlzaW9uUmVxdWVzdBIQCghyZXZpc2lvbhgBIAEoAyJYChNHZXRSZXZpc2lvblJlc3BvbnNlEi8KCHJldmlzaW9uGAEgASgLMh0udWFzLmNvbmZpZy52MS5Db25maWdSZXZpc2lvbhIQCghkb2N1bWVudBgCIAEoCSJEChBTZXRTZWNyZXRSZXF1ZXN0EhQKBG5hbWUYASABKAlCBsrBGAIIARIaCgV2YWx1ZRgCIAEoCUILysEYBwgBGgMQgEAiQAoRU2V0U2VjcmV0UmVzcG9uc2USKwoGc2VjcmV0GAEgASgLMhsudWFzLmNvbmZpZy52MS5Db25maWdTZWNyZXQiRQoSTGlzdFNlY3JldHNSZXF1ZXN0EhsKCXBhZ2Vfc2l6ZRgBIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgCIAEoCSJcChNMaXN0U2VjcmV0c1Jlc3BvbnNlEiwKB3NlY3JldHMYASADKAsyGy51YXMuY29uZmlnLnYxLkNvbmZpZ1NlY3JldBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKwoTRGVsZXRlU2VjcmV0UmVxdWVzdBIUCgRuYW1lGAEgASgJQgbKwRgCCAEiFgoURGVsZXRlU2VjcmV0UmVzcG9uc2UypAgKDUNvbmZpZ1NlcnZpY2USVwoJR2V0Q29uZmlnEh8udWFzLmNvbmZpZy52MS5HZXRDb25maWdSZXF1ZXN0GiAudWFzLmNvbmZpZy52MS5HZXRDb25maWdSZXNwb25zZSIHkAIBsLsYBBJdCgtDaGVja0NvbmZpZxIhLnVhcy5jb25maWcudjEuQ2hlY2tDb25maWdSZXF1ZXN0GiIudWFzLmNvbmZpZy52MS5DaGVja0NvbmZpZ1Jlc3BvbnNlIgeQAgGwuxgEEloKClBsYW5Db25maWcSIC51YXMuY29uZmlnLnYxLlBsYW5Db25maWdSZXF1ZXN0GiEudWFzLmNvbmZpZy52MS5QbGFuQ29uZmlnUmVzcG9uc2UiB5ACAbC7GAQSWgoLQXBwbHlDb25maWcSIS51YXMuY29uZmlnLnYxLkFwcGx5Q29uZmlnUmVxdWVzdBoiLnVhcy5jb25maWcudjEuQXBwbHlDb25maWdSZXNwb25zZSIEsLsYBBJjCg5Sb2xsQmFja0NvbmZpZxIkLnVhcy5jb25maWcudjEuUm9sbEJhY2tDb25maWdSZXF1ZXN0GiUudWFzLmNvbmZpZy52MS5Sb2xsQmFja0NvbmZpZ1Jlc3BvbnNlIgSwuxgEEmAKDFJlbG9hZENvbmZpZxIiLnVhcy5jb25maWcudjEuUmVsb2FkQ29uZmlnUmVxdWVzdBojLnVhcy5jb25maWcudjEuUmVsb2FkQ29uZmlnUmVzcG9uc2UiB5ACArC7GAQSYwoNTGlzdFJldmlzaW9ucxIjLnVhcy5jb25maWcudjEuTGlzdFJldmlzaW9uc1JlcXVlc3QaJC51YXMuY29uZmlnLnYxLkxpc3RSZXZpc2lvbnNSZXNwb25zZSIHkAIBsLsYBBJdCgtHZXRSZXZpc2lvbhIhLnVhcy5jb25maWcudjEuR2V0UmV2aXNpb25SZXF1ZXN0GiIudWFzLmNvbmZpZy52MS5HZXRSZXZpc2lvblJlc3BvbnNlIgeQAgGwuxgEElcKCVNldFNlY3JldBIfLnVhcy5jb25maWcudjEuU2V0U2VjcmV0UmVxdWVzdBogLnVhcy5jb25maWcudjEuU2V0U2VjcmV0UmVzcG9uc2UiB5ACArC7GAQSXQoLTGlzdFNlY3JldHMSIS51YXMuY29uZmlnLnYxLkxpc3RTZWNyZXRzUmVxdWVzdBoiLnVhcy5jb25maWcudjEuTGlzdFNlY3JldHNSZXNwb25zZSIHkAIBsLsYBBJgCgxEZWxldGVTZWNyZXQSIi51YXMuY29uZmlnLnYxLkRlbGV0ZVNlY3JldFJlcXVlc3QaIy51YXMuY29uZmlnLnYxLkRlbGV0ZVNlY3JldFJlc3BvbnNlIgeQAgKwuxgEQlAKEWNvbS51YXMuY29uZmlnLnYxUAFaKXVhcy1nYXRld2F5L2NsaWVudC91YXMvY29uZmlnL3YxO2NvbmZpZ3YxqgINVWFzLkNvbmZpZy5WMWIGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_config_v1_config, file_uas_http_v1_http, file_uas_validate_v1_validate]);
 
 /**
  * Request of [ConfigService.GetConfig][].
@@ -123,6 +125,104 @@ export const CheckConfigResponseSchema: GenMessage<CheckConfigResponse> = /*@__P
   messageDesc(file_uas_config_v1_config_service, 3);
 
 /**
+ * Request of [ConfigService.PlanConfig][].
+ *
+ * @generated from message uas.config.v1.PlanConfigRequest
+ */
+export type PlanConfigRequest = Message<"uas.config.v1.PlanConfigRequest"> & {
+  /**
+   * The document, as in `uas.yaml`. At most 1 MiB.
+   *
+   * @generated from field: string document = 1;
+   */
+  document: string;
+
+  /**
+   * The beginning of the period. Unset: 30 days ago.
+   *
+   * @generated from field: google.protobuf.Timestamp from_time = 2;
+   */
+  fromTime?: Timestamp | undefined;
+
+  /**
+   * The end of the period. Unset: now.
+   *
+   * @generated from field: google.protobuf.Timestamp to_time = 3;
+   */
+  toTime?: Timestamp | undefined;
+
+  /**
+   * The moment whose dated prices count. Unset: the last ones of the document.
+   *
+   * @generated from field: google.protobuf.Timestamp price_time = 4;
+   */
+  priceTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message uas.config.v1.PlanConfigRequest.
+ * Use `create(PlanConfigRequestSchema)` to create a new message.
+ */
+export const PlanConfigRequestSchema: GenMessage<PlanConfigRequest> = /*@__PURE__*/
+  messageDesc(file_uas_config_v1_config_service, 4);
+
+/**
+ * Response of [ConfigService.PlanConfig][].
+ *
+ * @generated from message uas.config.v1.PlanConfigResponse
+ */
+export type PlanConfigResponse = Message<"uas.config.v1.PlanConfigResponse"> & {
+  /**
+   * The sums of all calls that were priced.
+   *
+   * @generated from field: uas.config.v1.PlanSums total = 1;
+   */
+  total?: PlanSums | undefined;
+
+  /**
+   * By model, by the difference of revenue: the largest first, whatever its sign.
+   *
+   * @generated from field: repeated uas.config.v1.PlanGroup models = 2;
+   */
+  models: PlanGroup[];
+
+  /**
+   * By account, in the same order. At most 1,000.
+   *
+   * @generated from field: repeated uas.config.v1.PlanGroup accounts = 3;
+   */
+  accounts: PlanGroup[];
+
+  /**
+   * Calls of models that the document does not have. They are in no sum.
+   *
+   * @generated from field: int64 removed_calls = 4;
+   */
+  removedCalls: bigint;
+
+  /**
+   * The start of the oldest call that was read: later than `from_time` if there were too many.
+   *
+   * @generated from field: google.protobuf.Timestamp from_time = 5;
+   */
+  fromTime?: Timestamp | undefined;
+
+  /**
+   * The end of the period.
+   *
+   * @generated from field: google.protobuf.Timestamp to_time = 6;
+   */
+  toTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message uas.config.v1.PlanConfigResponse.
+ * Use `create(PlanConfigResponseSchema)` to create a new message.
+ */
+export const PlanConfigResponseSchema: GenMessage<PlanConfigResponse> = /*@__PURE__*/
+  messageDesc(file_uas_config_v1_config_service, 5);
+
+/**
  * Request of [ConfigService.ApplyConfig][].
  *
  * @generated from message uas.config.v1.ApplyConfigRequest
@@ -156,7 +256,7 @@ export type ApplyConfigRequest = Message<"uas.config.v1.ApplyConfigRequest"> & {
  * Use `create(ApplyConfigRequestSchema)` to create a new message.
  */
 export const ApplyConfigRequestSchema: GenMessage<ApplyConfigRequest> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 4);
+  messageDesc(file_uas_config_v1_config_service, 6);
 
 /**
  * Response of [ConfigService.ApplyConfig][].
@@ -191,7 +291,7 @@ export type ApplyConfigResponse = Message<"uas.config.v1.ApplyConfigResponse"> &
  * Use `create(ApplyConfigResponseSchema)` to create a new message.
  */
 export const ApplyConfigResponseSchema: GenMessage<ApplyConfigResponse> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 5);
+  messageDesc(file_uas_config_v1_config_service, 7);
 
 /**
  * Request of [ConfigService.RollBackConfig][].
@@ -226,7 +326,7 @@ export type RollBackConfigRequest = Message<"uas.config.v1.RollBackConfigRequest
  * Use `create(RollBackConfigRequestSchema)` to create a new message.
  */
 export const RollBackConfigRequestSchema: GenMessage<RollBackConfigRequest> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 6);
+  messageDesc(file_uas_config_v1_config_service, 8);
 
 /**
  * Response of [ConfigService.RollBackConfig][].
@@ -261,7 +361,7 @@ export type RollBackConfigResponse = Message<"uas.config.v1.RollBackConfigRespon
  * Use `create(RollBackConfigResponseSchema)` to create a new message.
  */
 export const RollBackConfigResponseSchema: GenMessage<RollBackConfigResponse> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 7);
+  messageDesc(file_uas_config_v1_config_service, 9);
 
 /**
  * Request of [ConfigService.ReloadConfig][].
@@ -276,7 +376,7 @@ export type ReloadConfigRequest = Message<"uas.config.v1.ReloadConfigRequest"> &
  * Use `create(ReloadConfigRequestSchema)` to create a new message.
  */
 export const ReloadConfigRequestSchema: GenMessage<ReloadConfigRequest> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 8);
+  messageDesc(file_uas_config_v1_config_service, 10);
 
 /**
  * Response of [ConfigService.ReloadConfig][].
@@ -304,7 +404,7 @@ export type ReloadConfigResponse = Message<"uas.config.v1.ReloadConfigResponse">
  * Use `create(ReloadConfigResponseSchema)` to create a new message.
  */
 export const ReloadConfigResponseSchema: GenMessage<ReloadConfigResponse> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 9);
+  messageDesc(file_uas_config_v1_config_service, 11);
 
 /**
  * Request of [ConfigService.ListRevisions][].
@@ -332,7 +432,7 @@ export type ListRevisionsRequest = Message<"uas.config.v1.ListRevisionsRequest">
  * Use `create(ListRevisionsRequestSchema)` to create a new message.
  */
 export const ListRevisionsRequestSchema: GenMessage<ListRevisionsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 10);
+  messageDesc(file_uas_config_v1_config_service, 12);
 
 /**
  * Response of [ConfigService.ListRevisions][].
@@ -360,7 +460,7 @@ export type ListRevisionsResponse = Message<"uas.config.v1.ListRevisionsResponse
  * Use `create(ListRevisionsResponseSchema)` to create a new message.
  */
 export const ListRevisionsResponseSchema: GenMessage<ListRevisionsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 11);
+  messageDesc(file_uas_config_v1_config_service, 13);
 
 /**
  * Request of [ConfigService.GetRevision][].
@@ -381,7 +481,7 @@ export type GetRevisionRequest = Message<"uas.config.v1.GetRevisionRequest"> & {
  * Use `create(GetRevisionRequestSchema)` to create a new message.
  */
 export const GetRevisionRequestSchema: GenMessage<GetRevisionRequest> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 12);
+  messageDesc(file_uas_config_v1_config_service, 14);
 
 /**
  * Response of [ConfigService.GetRevision][].
@@ -409,7 +509,7 @@ export type GetRevisionResponse = Message<"uas.config.v1.GetRevisionResponse"> &
  * Use `create(GetRevisionResponseSchema)` to create a new message.
  */
 export const GetRevisionResponseSchema: GenMessage<GetRevisionResponse> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 13);
+  messageDesc(file_uas_config_v1_config_service, 15);
 
 /**
  * Request of [ConfigService.SetSecret][].
@@ -437,7 +537,7 @@ export type SetSecretRequest = Message<"uas.config.v1.SetSecretRequest"> & {
  * Use `create(SetSecretRequestSchema)` to create a new message.
  */
 export const SetSecretRequestSchema: GenMessage<SetSecretRequest> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 14);
+  messageDesc(file_uas_config_v1_config_service, 16);
 
 /**
  * Response of [ConfigService.SetSecret][].
@@ -458,7 +558,7 @@ export type SetSecretResponse = Message<"uas.config.v1.SetSecretResponse"> & {
  * Use `create(SetSecretResponseSchema)` to create a new message.
  */
 export const SetSecretResponseSchema: GenMessage<SetSecretResponse> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 15);
+  messageDesc(file_uas_config_v1_config_service, 17);
 
 /**
  * Request of [ConfigService.ListSecrets][].
@@ -486,7 +586,7 @@ export type ListSecretsRequest = Message<"uas.config.v1.ListSecretsRequest"> & {
  * Use `create(ListSecretsRequestSchema)` to create a new message.
  */
 export const ListSecretsRequestSchema: GenMessage<ListSecretsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 16);
+  messageDesc(file_uas_config_v1_config_service, 18);
 
 /**
  * Response of [ConfigService.ListSecrets][].
@@ -514,7 +614,7 @@ export type ListSecretsResponse = Message<"uas.config.v1.ListSecretsResponse"> &
  * Use `create(ListSecretsResponseSchema)` to create a new message.
  */
 export const ListSecretsResponseSchema: GenMessage<ListSecretsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 17);
+  messageDesc(file_uas_config_v1_config_service, 19);
 
 /**
  * Request of [ConfigService.DeleteSecret][].
@@ -535,7 +635,7 @@ export type DeleteSecretRequest = Message<"uas.config.v1.DeleteSecretRequest"> &
  * Use `create(DeleteSecretRequestSchema)` to create a new message.
  */
 export const DeleteSecretRequestSchema: GenMessage<DeleteSecretRequest> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 18);
+  messageDesc(file_uas_config_v1_config_service, 20);
 
 /**
  * Response of [ConfigService.DeleteSecret][].
@@ -550,7 +650,7 @@ export type DeleteSecretResponse = Message<"uas.config.v1.DeleteSecretResponse">
  * Use `create(DeleteSecretResponseSchema)` to create a new message.
  */
 export const DeleteSecretResponseSchema: GenMessage<DeleteSecretResponse> = /*@__PURE__*/
-  messageDesc(file_uas_config_v1_config_service, 19);
+  messageDesc(file_uas_config_v1_config_service, 21);
 
 /**
  * Reads and changes the configuration of the installation while it runs. One source is in force:
@@ -581,6 +681,18 @@ export const ConfigService: GenService<{
     methodKind: "unary";
     input: typeof CheckConfigRequestSchema;
     output: typeof CheckConfigResponseSchema;
+  },
+  /**
+   * Prices the recorded calls of a period again under a document: its prices, costs and routes, and
+   * the present discounts of accounts. Changes nothing. INVALID_REQUEST with all problems if the
+   * document is faulty. Reads at most the newest 1,000,000 calls.
+   *
+   * @generated from rpc uas.config.v1.ConfigService.PlanConfig
+   */
+  planConfig: {
+    methodKind: "unary";
+    input: typeof PlanConfigRequestSchema;
+    output: typeof PlanConfigResponseSchema;
   },
   /**
    * Puts a document into force in all processes, as a new revision. INVALID_REQUEST with all
