@@ -173,7 +173,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   const operator = {
     ...internal,
     requestGate: createOperatorGate({ checkAccess, log, isCompressionAllowed: true }),
-    page: createSocketPages(settings),
+    page: createSocketPages(settings, () => listeners.publicUrl),
   };
   const path = options.operatorSocket;
   listeners.serve({

@@ -36,9 +36,18 @@ export function createOperatorPages({
   };
 }
 
-/** Creates the page of the command line's socket, `/database`: a hash of the database's address. */
-export function createSocketPages({ databaseUrl }: Pick<Settings, "databaseUrl">) {
-  const page = { status: 200, contentType: "text/plain", body: databaseHash(databaseUrl) };
-  return async (path: string): Promise<PlainAnswer | undefined> =>
-    path === "/database" ? page : undefined;
+/**
+ * Creates the page of the command line's socket, `/gateway`: a hash of the database's address, and
+ * the address of the console.
+ *
+ * @param listenUrl the address of the public listener
+ */
+export function createSocketPages(settings: Settings, listenUrl: () => string) {
+  const { databaseUrl, consoleUrl, publicUrl } = settings;
+  const database = databaseHash(databaseUrl);
+  return async (path: string): Promise<PlainAnswer | undefined> => {
+    if (path !== "/gateway") return undefined;
+    const about = { database, consoleUrl: consoleUrl ?? publicUrl ?? listenUrl() };
+    return { status: 200, contentType: "application/json", body: JSON.stringify(about) };
+  };
 }

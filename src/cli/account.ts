@@ -15,6 +15,7 @@ import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { failureMessage } from "../core/error-words.ts";
 import { isUuid } from "../core/uuid.ts";
+import { command } from "../core/package.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
@@ -73,12 +74,12 @@ async function createAccount(
       const request = { accountId, amount: balance, reference, source: TopUpSource.PROMO };
       await createClient(BillingService, transport).topUp(request);
     } catch (error) {
-      const retry = `uas topup ${accountId} ${usdText(balance)} --reference ${reference} --promo`;
+      const retry = `${command} topup ${accountId} ${usdText(balance)} --reference ${reference} --promo`;
       const message = `account ${accountId} was created, but not credited: ${failureMessage(error)}; retry with: ${retry}`;
       throw new CliError(message, { cause: error });
     }
   }
-  const hint = `Next, create a key: uas key create --account ${accountId}`;
+  const hint = `Next, create a key: ${command} key create --account ${accountId}`;
   return { json: { accountId }, text: `${facts({ accountId })}\n\n${hint}` };
 }
 
@@ -286,8 +287,8 @@ interface MoneyOptions {
 }
 
 /** Adds the options of `uas topup`. */
-export function addTopUp(command: Command, { context, print }: CliTools): void {
-  command
+export function addTopUp(topup: Command, { context, print }: CliTools): void {
+  topup
     .argument("<account>", "account id")
     .argument("<amount>", "US dollars, such as 10.00", usdArgument)
     .requiredOption("--reference <text>", "your name for this payment, unique in the account")
@@ -299,8 +300,8 @@ export function addTopUp(command: Command, { context, print }: CliTools): void {
 }
 
 /** Adds the options of `uas refund`. */
-export function addRefund(command: Command, { context, print }: CliTools): void {
-  command
+export function addRefund(refundCommand: Command, { context, print }: CliTools): void {
+  refundCommand
     .argument("<call>", "request id of the call (x-request-id), or its call id")
     .argument("<amount>", "US dollars, such as 0.25", usdArgument)
     .requiredOption("--reference <text>", "your name for this refund, unique in the account")

@@ -45,6 +45,8 @@ export interface OpenBackend {
   readonly settings: Settings;
   /** Whether a running gateway answers, with the configuration that is in force. */
   readonly isRunning: boolean;
+  /** The address of the console of the gateway that runs here. */
+  readonly consoleUrl?: string | undefined;
 }
 
 /** Runs the work on the gateway that runs here. Undefined if none does. */
@@ -66,7 +68,8 @@ export async function withBackend<Result>(
   const backend = running ?? (await openHere(context, settings));
   try {
     const { transport } = backend;
-    return await work({ transport, settings, isRunning: running !== undefined });
+    const isRunning = running !== undefined;
+    return await work({ transport, settings, isRunning, consoleUrl: running?.consoleUrl });
   } finally {
     await backend.close();
   }

@@ -25,13 +25,13 @@ export function addConsoleCommands(group: Command, { context, print }: CliTools)
 }
 
 async function makeLink(
-  { transport, settings }: OpenBackend,
+  { transport, settings, consoleUrl = urlOf(settings) }: OpenBackend,
   { user = "", account = "" }: LinkOptions,
 ): Promise<Output> {
   const users = createClient(UserService, transport);
   const made = await users.createSignInLink({ userId: user, accountId: account });
   const json = {
-    url: `${urlOf(settings)}/console/welcome#${made.token}`,
+    url: `${withHost(consoleUrl)}/console/welcome#${made.token}`,
     userId: made.user?.userId ?? "",
     accountId: made.user?.accountId ?? "",
     expiresAt: made.expireTime ? timestampDate(made.expireTime).toISOString() : null,
@@ -42,8 +42,10 @@ async function makeLink(
 /** The address of the console. */
 function urlOf({ consoleUrl, publicUrl, listen: { host, port } }: Settings): string {
   const known = consoleUrl ?? publicUrl;
-  if (known !== undefined) return known;
-  // An address such as 0.0.0.0 means every interface; a browser cannot open it.
-  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
-  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
+  return known ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** The addresses 0.0.0.0 and :: mean every interface; a browser cannot open them. */
+function withHost(url: string): string {
+  return url.replace(/^http:\/\/(?:0\.0\.0\.0|\[::\])(?=:|$)/, "http://127.0.0.1");
 }

@@ -8,6 +8,12 @@ import { databaseHash, operatorSocket } from "../core/data-sockets.ts";
 import type { Backend, CliContext } from "./context.ts";
 import { CliError } from "./failure.ts";
 
+/** A gateway that answers. */
+interface RunningGateway extends Backend {
+  /** The address of its console; undefined for a gateway elsewhere. */
+  readonly consoleUrl?: string;
+}
+
 /** Maximum time a gateway may take to answer. */
 const answerMs = 5_000;
 
@@ -20,12 +26,12 @@ const answerMs = 5_000;
 export async function connectGateway(
   { gatewayUrl }: Pick<CliContext, "gatewayUrl">,
   settings: Settings,
-): Promise<Backend | undefined> {
+): Promise<RunningGateway | undefined> {
   return gatewayUrl === undefined ? connectHere(settings) : connectTo(gatewayUrl, settings);
 }
 
 /** Connects to the internal listener of a gateway. @throws CliError if there is no token */
-function connectTo(baseUrl: string, { operatorToken }: Settings): Backend {
+function connectTo(baseUrl: string, { operatorToken }: Settings): RunningGateway {
   if (operatorToken === undefined) {
     throw new CliError("--gateway needs the gateway's token: set UAS_OPERATOR_TOKEN to it");
   }
@@ -41,24 +47,28 @@ function connectTo(baseUrl: string, { operatorToken }: Settings): Backend {
   return { transport, close: () => Promise.resolve() };
 }
 
-async function connectHere({ dataDir, databaseUrl }: Settings): Promise<Backend | undefined> {
+async function connectHere({
+  dataDir,
+  databaseUrl,
+}: Settings): Promise<RunningGateway | undefined> {
   if (!existsSync(dataDir)) return undefined;
   const socketPath = operatorSocket(dataDir);
-  const hash = socketPath && (await readDatabase(socketPath));
-  if (hash === undefined) return undefined;
-  if (databaseUrl !== undefined && hash !== databaseHash(databaseUrl)) return undefined;
+  const about = socketPath && (await readAbout(socketPath));
+  if (about === undefined) return undefined;
+  const { database, consoleUrl } = JSON.parse(about) as { database: string; consoleUrl: string };
+  if (databaseUrl !== undefined && database !== databaseHash(databaseUrl)) return undefined;
   const transport = createConnectTransport({
     baseUrl: "http://gateway",
     httpVersion: "1.1",
     nodeOptions: { socketPath },
   });
-  return { transport, close: () => Promise.resolve() };
+  return { transport, consoleUrl, close: () => Promise.resolve() };
 }
 
-/** Reads which database the gateway uses. Undefined if no gateway listens. */
-async function readDatabase(socketPath: string): Promise<string | undefined> {
+/** Reads which gateway listens. Undefined if none does. */
+async function readAbout(socketPath: string): Promise<string | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
-  const request = get({ socketPath, path: "/database", agent: false }, (response) => {
+  const request = get({ socketPath, path: "/gateway", agent: false }, (response) => {
     let text = "";
     response.setEncoding("utf8");
     response.on("data", (piece: string) => (text += piece));

@@ -77,7 +77,7 @@ describe("account and topup", () => {
     });
     expect(ran).toMatchObject({ code: 1, out: "", closed: 1 });
     expect(ran.err).toBe(
-      `uas: account ${accountId} was created, but not credited: Database is away (service_unavailable); retry with: uas topup ${accountId} 10 --reference account-create:${accountId} --promo\n`,
+      `uas: account ${accountId} was created, but not credited: Database is away (service_unavailable); retry with: ./uas topup ${accountId} 10 --reference account-create:${accountId} --promo\n`,
     );
   });
 

@@ -53,6 +53,9 @@ describe("a command beside a running gateway", () => {
       const gateway = await start(place, env);
       const socket = join(place.folder, ".data/operator.sock");
       expect(statSync(socket).mode & 0o777).toBe(0o600);
+      const { url } = await gateway.listening();
+      const link = await uas(place, ["console", "link"]);
+      expect(link).toMatchObject({ url: expect.stringContaining(`${url}/console/welcome#`) });
       const created = await uas(place, ["account", "create", "--name", `of ${workers}`]);
       expect(created).toHaveProperty("accountId");
       const accounts = await uas(place, ["account", "list"], { DATABASE_URL: database.url });
