@@ -51,5 +51,20 @@ export const AlertEntity = defineEntity({
   ],
 });
 
-/** The table of alerts. */
-export const alertEntities = [AlertEntity] as const;
+/** Something that needs the operator, as long as a process reports it. */
+export const OperatorAlertEntity = defineEntity({
+  name: "OperatorAlertEntity",
+  tableName: "operator_alert",
+  properties: {
+    name: p.text().primary(),
+    subject: p.text().primary(),
+    severity: p.text(),
+    text: p.text(),
+    beginTime: p.datetime().columnType("timestamptz"),
+    seenTime: p.datetime().columnType("timestamptz"),
+    sentTime: p.datetime().columnType("timestamptz"),
+  },
+});
+
+/** The tables of alerts. */
+export const alertEntities = [AlertEntity, OperatorAlertEntity] as const;

@@ -5,6 +5,8 @@ import type { Metrics } from "../observe/metrics.ts";
 import type { Database } from "../db/database.ts";
 import { createAlertJobs } from "./jobs.ts";
 import { createMailer } from "./mailer.ts";
+import { OperatorChannels, type OperatorDelivery } from "./operator-channels.ts";
+import { createOperatorAlertJobs, type OperatorAlertOptions } from "./operator-jobs.ts";
 
 /** Options of {@link createAlertSending}. */
 export interface AlertOptions {
@@ -19,6 +21,53 @@ export interface AlertSending {
   start(): Promise<void>;
   /** Waits for work in progress, and closes the connections. */
   stop(): Promise<void>;
+}
+
+/** Options of {@link createOperatorAlerts}. */
+export interface OperatorAlertsOptions {
+  readonly database: Pick<Database, "jobPool" | "outage">;
+  readonly config: Pick<Config, "smtp" | "alerts">;
+  readonly metrics: Pick<Metrics, "operatorAlerts">;
+  readonly conditions: OperatorAlertOptions["conditions"];
+  readonly log: Logger;
+}
+
+/** The alerts of operators. */
+export interface OperatorAlerts extends AlertSending {
+  /** Sends a test message to each address. */
+  test(): Promise<readonly OperatorDelivery[]>;
+}
+
+/** Creates the alerts of operators. */
+export function createOperatorAlerts(options: OperatorAlertsOptions): OperatorAlerts {
+  const { config, metrics, log, conditions, database } = options;
+  const warn = (message: string, fields: object): void => log.warn(fields, message);
+  const mailer = config.smtp && createMailer(config.smtp);
+  const channels = new OperatorChannels({
+    addresses: () => config.alerts,
+    mailer,
+    warn,
+    onDelivery: (outcome) => metrics.operatorAlerts.inc({ outcome }),
+  });
+  const jobs = createOperatorAlertJobs({
+    pool: database.jobPool,
+    conditions,
+    outageMs: () => database.outage.sinceMs,
+    send: (message) => channels.post(message),
+    repeatMs: () => config.alerts?.repeat ?? Number.MAX_SAFE_INTEGER,
+    warn,
+  });
+  return {
+    start() {
+      jobs.start();
+      return Promise.resolve();
+    },
+    async stop() {
+      await jobs.stop();
+      mailer?.close();
+    },
+    test: () => channels.test(Date.now()),
+  };
 }
 
 /** Creates the sending of alerts. */

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { createSignInObserver, type SignIn } from "../account/module.ts";
-import { createAlertSending } from "../alert/module.ts";
+import { createAlertSending, createOperatorAlerts } from "../alert/module.ts";
 import type { JournalNames } from "../billing/journal/journal-files.ts";
 import type { Config } from "../config/config.ts";
 import type { Failpoint } from "../billing/ledger/failpoints.ts";
@@ -46,6 +46,7 @@ import { type Backend, type OpenOptions, openBackend, silent } from "./backend.t
 import { directHandlers } from "./direct-handlers.ts";
 import { RequestLog } from "../edge/request-log.ts";
 import { createEdges, type EdgeOptions } from "./edges.ts";
+import { createConditions } from "./alert-conditions.ts";
 import { watchCalls, watchClock, watchDisk, watchReadiness } from "./gauges.ts";
 import { ClockCheck } from "./clock-check.ts";
 import type { WatchedFile } from "./config-loader.ts";
@@ -315,11 +316,35 @@ async function assemble(
     refusals: pipeline.deps.refusals,
   });
 
+  const clockCheck = new ClockCheck({
+    pool,
+    clock,
+    alarm: (message, fields) => log.error(fields, message),
+    warn,
+  });
+
+  const operatorAlerts = createOperatorAlerts({
+    database,
+    config,
+    metrics,
+    log,
+    conditions: createConditions({
+      targets,
+      ledger,
+      jobs: billingJobs,
+      clock: clockCheck,
+      metrics,
+      dataDir: settings.dataDir,
+      config: () => reload.status,
+    }),
+  });
+
   const operator = createOperatorRoom({
     database,
     config,
     clock,
     upstream,
+    testAlerts: () => operatorAlerts.test(),
   });
 
   const webhooks = createWebhookSending({
@@ -335,13 +360,6 @@ async function assemble(
     config,
     metrics,
     log,
-  });
-
-  const clockCheck = new ClockCheck({
-    pool,
-    clock,
-    alarm: (message, fields) => log.error(fields, message),
-    warn,
   });
 
   const requests = new RequestLog(log);
@@ -407,6 +425,7 @@ async function assemble(
     webhooks,
     alerts,
     reload,
+    operatorAlerts,
   ];
   for (const each of [...jobs, results.jobs, tasks, processing]) each.start();
 

@@ -91,6 +91,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import("./vendor.ts")).addVendorCommands,
   },
   {
+    name: "alerts",
+    description: "show what needs the operator, and test where alerts go",
+    load: async () => (await import("./alerts.ts")).addAlertsCommands,
+  },
+  {
     name: "price",
     description: "show and import prices",
     load: async () => (await import("./price.ts")).addPriceCommands,

@@ -14,6 +14,7 @@ import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_
 import type { VendorQuirks } from "../core/vendor-quirks.ts";
 import type { RetentionConfig } from "./retention.ts";
 import type { ConsoleConfig, SmsConfig } from "./sign-in.ts";
+import type { AlertsConfig } from "./alerts.ts";
 import type { CorsConfig } from "./cors.ts";
 import type { StorageConfig } from "./storage.ts";
 import type { SmtpConfig } from "./smtp.ts";
@@ -58,6 +59,8 @@ export interface Config {
   readonly sms: SmsConfig | undefined;
   /** The mail server that sends alerts; undefined if no e-mail is sent. */
   readonly smtp: SmtpConfig | undefined;
+  /** Who is alerted when the installation needs its operator; undefined if nobody is. */
+  readonly alerts?: AlertsConfig | undefined;
   /**
    * The line where each vendor and model begins, by its path such as `models.fast-1`. Absent where
    * the configuration does not come from a file.

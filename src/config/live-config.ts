@@ -99,6 +99,9 @@ export class LiveConfig implements Config {
   get smtp(): Config["smtp"] {
     return this.#first.smtp;
   }
+  get alerts(): Config["alerts"] {
+    return this.#current.alerts;
+  }
   get lines(): Config["lines"] {
     return this.#current.lines;
   }

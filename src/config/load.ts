@@ -4,6 +4,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Parsed } from "./address.ts";
 import type { Config, VendorConfig } from "./config.ts";
+import { alertsSchema, checkAlerts } from "./alerts.ts";
 import { corsSchema } from "./cors.ts";
 import { ConfigDocument, pathText } from "./document.ts";
 import type { ServedKinds } from "./kinds.ts";
@@ -83,6 +84,7 @@ export function loadConfig(options: LoadOptions): Config {
   document.problems.failIfAny();
   if (file === undefined) throw new Error("a file without problems was refused");
   checkFallbackModels(document, file.models);
+  if (file.alerts !== undefined) checkAlerts(document, { ...file, alerts: file.alerts });
   document.problems.failIfAny();
   const vendors = servedVendors(document, file.vendors, options.kinds);
   const models = servedModels(document, file.models, vendors);
@@ -101,6 +103,7 @@ export function loadConfig(options: LoadOptions): Config {
     console: file.console,
     sms: file.sms,
     smtp: file.smtp,
+    alerts: file.alerts,
     limits: file.limits,
     lines: linesOf(document, file),
     warnings: document.problems.warnings(),
@@ -133,6 +136,7 @@ export function fileSchema(
       console: consoleSchema.default({ signUp: true, copyAgain: true }),
       sms: smsSchema(references).optional(),
       smtp: smtpSchema(references).optional(),
+      alerts: alertsSchema(references).optional(),
       limits: limitDefaultsSchema.default({ key: undefined, account: undefined, model: undefined }),
     },
     { about: fileKeys },
@@ -151,6 +155,8 @@ const fileKeys = {
   console: "Who can sign in to the [console](console.md).",
   sms: "The provider of one-time codes. Without it, users cannot sign in with a mobile number.",
   smtp: "The mail server that sends alerts. Without it they are sent as webhooks only.",
+  alerts:
+    "Who is [alerted](observe.md#alerts-of-the-gateway) when the installation needs its operator. Default: nobody.",
   limits: "Default [rate limits](keys-and-accounts.md#rate-limits) of keys, accounts and models.",
 };
 

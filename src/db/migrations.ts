@@ -3,6 +3,7 @@ import type { Migration } from "./migrate.ts";
 import { baseline0001 } from "./migration/0001-baseline.ts";
 import { idempotentCalls0002 } from "./migration/0002-idempotent-calls.ts";
 import { configuration0003 } from "./migration/0003-configuration.ts";
+import { operatorAlert0004 } from "./migration/0004-operator-alert.ts";
 
 /**
  * All migrations, oldest first. A new one is a file in migration/ and a line here; released ones
@@ -12,4 +13,5 @@ export const migrations: readonly Migration[] = [
   baseline0001,
   idempotentCalls0002,
   configuration0003,
+  operatorAlert0004,
 ];

@@ -253,6 +253,12 @@ function moneyMetrics(registry: Registry) {
       help: "Attempts to send an alert by e-mail: sent, refused for good, failed for now.",
       labelNames: ["outcome"],
     }),
+    operatorAlerts: new Counter({
+      registers: [registry],
+      name: "uas_operator_alerts_total",
+      help: "Alerts to operators by outcome of their delivery, after the last attempt: sent, failed.",
+      labelNames: ["outcome"],
+    }),
     refusedCalls: new Counter({
       registers: [registry],
       name: "uas_calls_refused_total",

@@ -7,6 +7,7 @@ import type { Database } from "../db/database.ts";
 import { createTextRunner } from "../calls/adapters/text-task.ts";
 import type { VendorTarget } from "../routing/targets.ts";
 import type { Upstream } from "../routing/upstream.ts";
+import type { AlertRpcOptions } from "./alert-rpcs.ts";
 import { createOperatorService } from "./service.ts";
 import type { VendorHealth, VendorTestResult, VendorRpcOptions } from "./vendor-rpcs.ts";
 import { type Service, serve } from "../core/contract-rules.ts";
@@ -17,6 +18,7 @@ export interface OperatorRoomOptions {
   readonly clock: Clock;
   readonly config: Config;
   readonly upstream: Upstream;
+  readonly testAlerts: AlertRpcOptions["testAlerts"];
 }
 
 /** Timeout of a vendor test. */
@@ -31,13 +33,14 @@ export function createOperatorRoom({
   clock,
   config,
   upstream,
+  testAlerts,
 }: OperatorRoomOptions): Service {
   const { pool, orm } = database;
   const vendorHealth = (vendor: string) => lastOutcomes(upstream.targets.vendor(vendor), clock);
   const test = createTest(upstream, clock);
   return serve(
     OperatorService,
-    createOperatorService({ pool, orm, clock, config, version, vendorHealth, test }),
+    createOperatorService({ pool, orm, clock, config, version, vendorHealth, test, testAlerts }),
   );
 }
 

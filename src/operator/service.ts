@@ -35,11 +35,12 @@ import {
   targetKey,
   type TargetName,
 } from "./route-health.ts";
+import { type AlertRpcOptions, createAlertRpcs } from "./alert-rpcs.ts";
 import { AuditEntryEntity } from "./entity.ts";
 import { createVendorRpcs, type VendorRpcOptions } from "./vendor-rpcs.ts";
 
 /** Options of {@link createOperatorService}. */
-interface OperatorServiceOptions extends SystemRpcOptions, VendorRpcOptions {
+interface OperatorServiceOptions extends SystemRpcOptions, VendorRpcOptions, AlertRpcOptions {
   readonly orm: MikroORM;
 }
 
@@ -51,6 +52,7 @@ export function createOperatorService(
     ...createAuditRpcs(options.orm),
     ...createVendorRpcs(options),
     ...createSystemRpcs(options),
+    ...createAlertRpcs(options),
   };
 }
 
@@ -59,7 +61,7 @@ export function createOperatorService(
  * marks, but has no calls to report and calls no vendor.
  */
 export function createOperatorReading(
-  options: Omit<OperatorServiceOptions, "vendorHealth" | "test">,
+  options: Omit<OperatorServiceOptions, "vendorHealth" | "test" | "testAlerts">,
 ): ServiceImpl<typeof OperatorService> {
   return createOperatorService({
     ...options,
@@ -69,6 +71,8 @@ export function createOperatorReading(
         text: undefined,
         error: "only a running gateway calls vendors: start one",
       }),
+    testAlerts: () =>
+      Promise.resolve([{ to: "", problem: "only a running gateway sends alerts: start one" }]),
   });
 }
 

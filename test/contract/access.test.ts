@@ -100,6 +100,8 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "operator.v1.OperatorService/TestVendor": "OPERATOR",
   "operator.v1.OperatorService/ClearUnlimitedModel": "OPERATOR",
   "operator.v1.OperatorService/ListConfiguredModels": "OPERATOR",
+  "operator.v1.OperatorService/GetActiveAlerts": "OPERATOR",
+  "operator.v1.OperatorService/TestAlerts": "OPERATOR",
   "operator.v1.OperatorService/GetSystemInfo": "OPERATOR",
   "operator.v1.RouteService/GetRouteHealth": "OPERATOR",
   "task.v1.TaskService/SubmitTask": "KEY",

@@ -16,7 +16,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file uas/operator/v1/operator.proto.
  */
 export const file_uas_operator_v1_operator: GenFile = /*@__PURE__*/
-  fileDesc("Ch51YXMvb3BlcmF0b3IvdjEvb3BlcmF0b3IucHJvdG8SD3Vhcy5vcGVyYXRvci52MSKOAgoKQXVkaXRFbnRyeRIWCg5hdWRpdF9lbnRyeV9pZBgBIAEoCRIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIOCgZhY3Rpb24YBSABKAkSEgoKYWNjb3VudF9pZBgGIAEoCRIPCgdzdWJqZWN0GAcgASgJEicKBmJlZm9yZRgIIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSJgoFYWZ0ZXIYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg4KBnJlYXNvbhgKIAEoCSKyAwoLVmVuZG9yU3RhdGUSDgoGdmVuZG9yGAEgASgJEgwKBGtpbmQYAiABKAkSEAoIYmFzZV91cmwYAyABKAkSFgoOaGFzX2NyZWRlbnRpYWwYBCABKAgSDAoEbGluZRgFIAEoBRIOCgZtb2RlbHMYBiADKAkSFwoPaW5fZmxpZ2h0X2xpbWl0GAcgASgFEhEKCWluX2ZsaWdodBgIIAEoBRIsCgZyZWNlbnQYCSABKAsyHC51YXMub3BlcmF0b3IudjEuUmVjZW50Q2FsbHMSMAoMZmFpbHVyZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdmYWlsdXJlGAsgASgJEjAKDHN1Y2Nlc3NfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoQc3VjY2Vzc19kdXJhdGlvbhgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI5ChB1bmxpbWl0ZWRfbW9kZWxzGA4gAygLMh8udWFzLm9wZXJhdG9yLnYxLlVubGltaXRlZE1vZGVsIo4BCg5VbmxpbWl0ZWRNb2RlbBINCgVtb2RlbBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEhQKDGxpbWl0X3Rva2VucxgDIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAQgASgDEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKNAQoLUmVjZW50Q2FsbHMSEgoKY2FsbF9jb3VudBgBIAEoBRIUCgxmYWlsZWRfY291bnQYAiABKAUSOQoWZmlyc3RfY29udGVudF9kdXJhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZChFmYWlsZWRfcmVxdWVzdF9pZBgEIAEoCSKaAgoPQ29uZmlndXJlZE1vZGVsEhEKCW1vZGVsX2tleRgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBHR5cGUYAyABKAkSMAoGcm91dGVzGAQgAygLMiAudWFzLm9wZXJhdG9yLnYxLkNvbmZpZ3VyZWRSb3V0ZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIMCgRsaW5lGAYgASgFEisKCGRlYWRsaW5lGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjcKDmNhbmNlbF9iaWxsaW5nGAggASgOMh8udWFzLmluZmVyZW5jZS52MS5DYW5jZWxCaWxsaW5nEhcKD2ZhbGxiYWNrX21vZGVscxgJIAMoCSJuCg9Db25maWd1cmVkUm91dGUSDgoGdmVuZG9yGAEgASgJEg0KBW1vZGVsGAIgASgJEg4KBndlaWdodBgDIAEoBRIQCghwcmlvcml0eRgEIAEoBRIaChJtYXhfY29udGV4dF90b2tlbnMYBSABKAUiagoKUXVldWVEZXB0aBINCgVxdWV1ZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRINCgVjb3VudBgDIAEoAxIvCgtvbGRlc3RfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQwoJTWlncmF0aW9uEgwKBG5hbWUYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi/wEKC1Byb2Nlc3NJbmZvEhIKCnByb2Nlc3NfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzZWVuX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVuZGVkGAUgASgIEhUKDWNvbmZpZ19zb3VyY2UYBiABKAkSEwoLY29uZmlnX2hhc2gYByABKAkSNAoQY29uZmlnX2xvYWRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCWAoTY29tLnVhcy5vcGVyYXRvci52MVABWi11YXMtZ2F0ZXdheS9jbGllbnQvdWFzL29wZXJhdG9yL3YxO29wZXJhdG9ydjGqAg9VYXMuT3BlcmF0b3IuVjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_uas_inference_v1_model]);
+  fileDesc("Ch51YXMvb3BlcmF0b3IvdjEvb3BlcmF0b3IucHJvdG8SD3Vhcy5vcGVyYXRvci52MSKOAgoKQXVkaXRFbnRyeRIWCg5hdWRpdF9lbnRyeV9pZBgBIAEoCRIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIOCgZhY3Rpb24YBSABKAkSEgoKYWNjb3VudF9pZBgGIAEoCRIPCgdzdWJqZWN0GAcgASgJEicKBmJlZm9yZRgIIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSJgoFYWZ0ZXIYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg4KBnJlYXNvbhgKIAEoCSKyAwoLVmVuZG9yU3RhdGUSDgoGdmVuZG9yGAEgASgJEgwKBGtpbmQYAiABKAkSEAoIYmFzZV91cmwYAyABKAkSFgoOaGFzX2NyZWRlbnRpYWwYBCABKAgSDAoEbGluZRgFIAEoBRIOCgZtb2RlbHMYBiADKAkSFwoPaW5fZmxpZ2h0X2xpbWl0GAcgASgFEhEKCWluX2ZsaWdodBgIIAEoBRIsCgZyZWNlbnQYCSABKAsyHC51YXMub3BlcmF0b3IudjEuUmVjZW50Q2FsbHMSMAoMZmFpbHVyZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdmYWlsdXJlGAsgASgJEjAKDHN1Y2Nlc3NfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoQc3VjY2Vzc19kdXJhdGlvbhgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI5ChB1bmxpbWl0ZWRfbW9kZWxzGA4gAygLMh8udWFzLm9wZXJhdG9yLnYxLlVubGltaXRlZE1vZGVsIo4BCg5VbmxpbWl0ZWRNb2RlbBINCgVtb2RlbBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEhQKDGxpbWl0X3Rva2VucxgDIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAQgASgDEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKNAQoLUmVjZW50Q2FsbHMSEgoKY2FsbF9jb3VudBgBIAEoBRIUCgxmYWlsZWRfY291bnQYAiABKAUSOQoWZmlyc3RfY29udGVudF9kdXJhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZChFmYWlsZWRfcmVxdWVzdF9pZBgEIAEoCSKaAgoPQ29uZmlndXJlZE1vZGVsEhEKCW1vZGVsX2tleRgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBHR5cGUYAyABKAkSMAoGcm91dGVzGAQgAygLMiAudWFzLm9wZXJhdG9yLnYxLkNvbmZpZ3VyZWRSb3V0ZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIMCgRsaW5lGAYgASgFEisKCGRlYWRsaW5lGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjcKDmNhbmNlbF9iaWxsaW5nGAggASgOMh8udWFzLmluZmVyZW5jZS52MS5DYW5jZWxCaWxsaW5nEhcKD2ZhbGxiYWNrX21vZGVscxgJIAMoCSJuCg9Db25maWd1cmVkUm91dGUSDgoGdmVuZG9yGAEgASgJEg0KBW1vZGVsGAIgASgJEg4KBndlaWdodBgDIAEoBRIQCghwcmlvcml0eRgEIAEoBRIaChJtYXhfY29udGV4dF90b2tlbnMYBSABKAUiagoKUXVldWVEZXB0aBINCgVxdWV1ZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRINCgVjb3VudBgDIAEoAxIvCgtvbGRlc3RfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQwoJTWlncmF0aW9uEgwKBG5hbWUYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi/wEKC1Byb2Nlc3NJbmZvEhIKCnByb2Nlc3NfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzZWVuX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVuZGVkGAUgASgIEhUKDWNvbmZpZ19zb3VyY2UYBiABKAkSEwoLY29uZmlnX2hhc2gYByABKAkSNAoQY29uZmlnX2xvYWRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiqwEKC0FjdGl2ZUFsZXJ0EgwKBG5hbWUYASABKAkSDwoHc3ViamVjdBgCIAEoCRIQCghzZXZlcml0eRgDIAEoCRIMCgR0ZXh0GAQgASgJEi4KCmJlZ2luX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCXNlZW5fdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiKgoNQWxlcnREZWxpdmVyeRIKCgJ0bxgBIAEoCRINCgVlcnJvchgCIAEoCUJYChNjb20udWFzLm9wZXJhdG9yLnYxUAFaLXVhcy1nYXRld2F5L2NsaWVudC91YXMvb3BlcmF0b3IvdjE7b3BlcmF0b3J2MaoCD1Vhcy5PcGVyYXRvci5WMWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_uas_inference_v1_model]);
 
 /**
  * One entry of the audit log: an action of an operator. Written in the transaction of the action,
@@ -580,4 +580,88 @@ export type ProcessInfo = Message<"uas.operator.v1.ProcessInfo"> & {
  */
 export const ProcessInfoSchema: GenMessage<ProcessInfo> = /*@__PURE__*/
   messageDesc(file_uas_operator_v1_operator, 8);
+
+/**
+ * Something that needs the operator, as long as it lasts.
+ *
+ * @generated from message uas.operator.v1.ActiveAlert
+ */
+export type ActiveAlert = Message<"uas.operator.v1.ActiveAlert"> & {
+  /**
+   * What it is, for example `credential_refused`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it is about, for example a vendor. Empty for the whole installation.
+   *
+   * @generated from field: string subject = 2;
+   */
+  subject: string;
+
+  /**
+   * `critical`: calls fail or money is lost. `warning`: they will, if nobody acts.
+   *
+   * @generated from field: string severity = 3;
+   */
+  severity: string;
+
+  /**
+   * What is the case, and what to do.
+   *
+   * @generated from field: string text = 4;
+   */
+  text: string;
+
+  /**
+   * When it began.
+   *
+   * @generated from field: google.protobuf.Timestamp begin_time = 5;
+   */
+  beginTime?: Timestamp | undefined;
+
+  /**
+   * When a process last reported it.
+   *
+   * @generated from field: google.protobuf.Timestamp seen_time = 6;
+   */
+  seenTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message uas.operator.v1.ActiveAlert.
+ * Use `create(ActiveAlertSchema)` to create a new message.
+ */
+export const ActiveAlertSchema: GenMessage<ActiveAlert> = /*@__PURE__*/
+  messageDesc(file_uas_operator_v1_operator, 9);
+
+/**
+ * A message to one address of `alerts`.
+ *
+ * @generated from message uas.operator.v1.AlertDelivery
+ */
+export type AlertDelivery = Message<"uas.operator.v1.AlertDelivery"> & {
+  /**
+   * The e-mail address, or the host of a webhook.
+   *
+   * @generated from field: string to = 1;
+   */
+  to: string;
+
+  /**
+   * Why it failed. Empty if it was accepted.
+   *
+   * @generated from field: string error = 2;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message uas.operator.v1.AlertDelivery.
+ * Use `create(AlertDeliverySchema)` to create a new message.
+ */
+export const AlertDeliverySchema: GenMessage<AlertDelivery> = /*@__PURE__*/
+  messageDesc(file_uas_operator_v1_operator, 10);
 

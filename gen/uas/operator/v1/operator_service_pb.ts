@@ -7,7 +7,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
-import type { AuditEntry, ConfiguredModel, Migration, ProcessInfo, QueueDepth, VendorState } from "./operator_pb.ts";
+import type { ActiveAlert, AlertDelivery, AuditEntry, ConfiguredModel, Migration, ProcessInfo, QueueDepth, VendorState } from "./operator_pb.ts";
 import { file_uas_operator_v1_operator } from "./operator_pb.ts";
 import { file_uas_validate_v1_validate } from "../../validate/v1/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/operator/v1/operator_service.proto.
  */
 export const file_uas_operator_v1_operator_service: GenFile = /*@__PURE__*/
-  fileDesc("CiZ1YXMvb3BlcmF0b3IvdjEvb3BlcmF0b3Jfc2VydmljZS5wcm90bxIPdWFzLm9wZXJhdG9yLnYxIoMCChdMaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCRIbCgZhY3Rpb24YBCABKAlCC8rBGAcaBRDIARgDEhoKBWFjdG9yGAUgASgJQgvKwRgHGgUQyAEYAxI1Cglmcm9tX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgbKwRgCQgASMwoHdG9fdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCACJhChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USLAoHZW50cmllcxgBIAMoCzIbLnVhcy5vcGVyYXRvci52MS5BdWRpdEVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJFChJMaXN0VmVuZG9yc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAIgASgJIl0KE0xpc3RWZW5kb3JzUmVzcG9uc2USLQoHdmVuZG9ycxgBIAMoCzIcLnVhcy5vcGVyYXRvci52MS5WZW5kb3JTdGF0ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNgoRVGVzdFZlbmRvclJlcXVlc3QSDgoGdmVuZG9yGAEgASgJEhEKCW1vZGVsX2tleRgCIAEoCSJLChpDbGVhclVubGltaXRlZE1vZGVsUmVxdWVzdBIWCgZ2ZW5kb3IYASABKAlCBsrBGAIIARIVCgVtb2RlbBgCIAEoCUIGysEYAggBIh0KG0NsZWFyVW5saW1pdGVkTW9kZWxSZXNwb25zZSJ9ChJUZXN0VmVuZG9yUmVzcG9uc2USCgoCb2sYASABKAgSEQoJbW9kZWxfa2V5GAIgASgJEisKCGR1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBHRleHQYBCABKAkSDQoFZXJyb3IYBSABKAkiTgobTGlzdENvbmZpZ3VyZWRNb2RlbHNSZXF1ZXN0EhsKCXBhZ2Vfc2l6ZRgBIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgCIAEoCSKLAQocTGlzdENvbmZpZ3VyZWRNb2RlbHNSZXNwb25zZRIwCgZtb2RlbHMYASADKAsyIC51YXMub3BlcmF0b3IudjEuQ29uZmlndXJlZE1vZGVsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIOCgZzb3VyY2UYAyABKAkSEAoId2FybmluZ3MYBCADKAkiFgoUR2V0U3lzdGVtSW5mb1JlcXVlc3QirgIKFUdldFN5c3RlbUluZm9SZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhQKDG5vZGVfdmVyc2lvbhgCIAEoCRIYChBkYXRhYmFzZV92ZXJzaW9uGAMgASgJEhYKDmRhdGFiYXNlX2J5dGVzGAQgASgDEi4KCnN0YXJ0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCm1pZ3JhdGlvbnMYBiADKAsyGi51YXMub3BlcmF0b3IudjEuTWlncmF0aW9uEisKBnF1ZXVlcxgHIAMoCzIbLnVhcy5vcGVyYXRvci52MS5RdWV1ZURlcHRoEi8KCXByb2Nlc3NlcxgIIAMoCzIcLnVhcy5vcGVyYXRvci52MS5Qcm9jZXNzSW5mbzKiBQoPT3BlcmF0b3JTZXJ2aWNlEnAKEExpc3RBdWRpdEVudHJpZXMSKC51YXMub3BlcmF0b3IudjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaKS51YXMub3BlcmF0b3IudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIgeQAgGwuxgEEmEKC0xpc3RWZW5kb3JzEiMudWFzLm9wZXJhdG9yLnYxLkxpc3RWZW5kb3JzUmVxdWVzdBokLnVhcy5vcGVyYXRvci52MS5MaXN0VmVuZG9yc1Jlc3BvbnNlIgeQAgGwuxgEElsKClRlc3RWZW5kb3ISIi51YXMub3BlcmF0b3IudjEuVGVzdFZlbmRvclJlcXVlc3QaIy51YXMub3BlcmF0b3IudjEuVGVzdFZlbmRvclJlc3BvbnNlIgSwuxgEEnYKE0NsZWFyVW5saW1pdGVkTW9kZWwSKy51YXMub3BlcmF0b3IudjEuQ2xlYXJVbmxpbWl0ZWRNb2RlbFJlcXVlc3QaLC51YXMub3BlcmF0b3IudjEuQ2xlYXJVbmxpbWl0ZWRNb2RlbFJlc3BvbnNlIgSwuxgEEnwKFExpc3RDb25maWd1cmVkTW9kZWxzEiwudWFzLm9wZXJhdG9yLnYxLkxpc3RDb25maWd1cmVkTW9kZWxzUmVxdWVzdBotLnVhcy5vcGVyYXRvci52MS5MaXN0Q29uZmlndXJlZE1vZGVsc1Jlc3BvbnNlIgeQAgGwuxgEEmcKDUdldFN5c3RlbUluZm8SJS51YXMub3BlcmF0b3IudjEuR2V0U3lzdGVtSW5mb1JlcXVlc3QaJi51YXMub3BlcmF0b3IudjEuR2V0U3lzdGVtSW5mb1Jlc3BvbnNlIgeQAgGwuxgEQlgKE2NvbS51YXMub3BlcmF0b3IudjFQAVotdWFzLWdhdGV3YXkvY2xpZW50L3Vhcy9vcGVyYXRvci92MTtvcGVyYXRvcnYxqgIPVWFzLk9wZXJhdG9yLlYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_operator_v1_operator, file_uas_validate_v1_validate]);
+  fileDesc("CiZ1YXMvb3BlcmF0b3IvdjEvb3BlcmF0b3Jfc2VydmljZS5wcm90bxIPdWFzLm9wZXJhdG9yLnYxIoMCChdMaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCRIbCgZhY3Rpb24YBCABKAlCC8rBGAcaBRDIARgDEhoKBWFjdG9yGAUgASgJQgvKwRgHGgUQyAEYAxI1Cglmcm9tX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgbKwRgCQgASMwoHdG9fdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCACJhChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USLAoHZW50cmllcxgBIAMoCzIbLnVhcy5vcGVyYXRvci52MS5BdWRpdEVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJFChJMaXN0VmVuZG9yc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAIgASgJIl0KE0xpc3RWZW5kb3JzUmVzcG9uc2USLQoHdmVuZG9ycxgBIAMoCzIcLnVhcy5vcGVyYXRvci52MS5WZW5kb3JTdGF0ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNgoRVGVzdFZlbmRvclJlcXVlc3QSDgoGdmVuZG9yGAEgASgJEhEKCW1vZGVsX2tleRgCIAEoCSJLChpDbGVhclVubGltaXRlZE1vZGVsUmVxdWVzdBIWCgZ2ZW5kb3IYASABKAlCBsrBGAIIARIVCgVtb2RlbBgCIAEoCUIGysEYAggBIh0KG0NsZWFyVW5saW1pdGVkTW9kZWxSZXNwb25zZSJ9ChJUZXN0VmVuZG9yUmVzcG9uc2USCgoCb2sYASABKAgSEQoJbW9kZWxfa2V5GAIgASgJEisKCGR1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBHRleHQYBCABKAkSDQoFZXJyb3IYBSABKAkiTgobTGlzdENvbmZpZ3VyZWRNb2RlbHNSZXF1ZXN0EhsKCXBhZ2Vfc2l6ZRgBIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgCIAEoCSKLAQocTGlzdENvbmZpZ3VyZWRNb2RlbHNSZXNwb25zZRIwCgZtb2RlbHMYASADKAsyIC51YXMub3BlcmF0b3IudjEuQ29uZmlndXJlZE1vZGVsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIOCgZzb3VyY2UYAyABKAkSEAoId2FybmluZ3MYBCADKAkiGAoWR2V0QWN0aXZlQWxlcnRzUmVxdWVzdCJVChdHZXRBY3RpdmVBbGVydHNSZXNwb25zZRIsCgZhbGVydHMYASADKAsyHC51YXMub3BlcmF0b3IudjEuQWN0aXZlQWxlcnQSDAoEc2VudBgCIAEoCCITChFUZXN0QWxlcnRzUmVxdWVzdCJIChJUZXN0QWxlcnRzUmVzcG9uc2USMgoKZGVsaXZlcmllcxgBIAMoCzIeLnVhcy5vcGVyYXRvci52MS5BbGVydERlbGl2ZXJ5IhYKFEdldFN5c3RlbUluZm9SZXF1ZXN0Iq4CChVHZXRTeXN0ZW1JbmZvUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIUCgxub2RlX3ZlcnNpb24YAiABKAkSGAoQZGF0YWJhc2VfdmVyc2lvbhgDIAEoCRIWCg5kYXRhYmFzZV9ieXRlcxgEIAEoAxIuCgpzdGFydF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgptaWdyYXRpb25zGAYgAygLMhoudWFzLm9wZXJhdG9yLnYxLk1pZ3JhdGlvbhIrCgZxdWV1ZXMYByADKAsyGy51YXMub3BlcmF0b3IudjEuUXVldWVEZXB0aBIvCglwcm9jZXNzZXMYCCADKAsyHC51YXMub3BlcmF0b3IudjEuUHJvY2Vzc0luZm8y7gYKD09wZXJhdG9yU2VydmljZRJwChBMaXN0QXVkaXRFbnRyaWVzEigudWFzLm9wZXJhdG9yLnYxLkxpc3RBdWRpdEVudHJpZXNSZXF1ZXN0GikudWFzLm9wZXJhdG9yLnYxLkxpc3RBdWRpdEVudHJpZXNSZXNwb25zZSIHkAIBsLsYBBJhCgtMaXN0VmVuZG9ycxIjLnVhcy5vcGVyYXRvci52MS5MaXN0VmVuZG9yc1JlcXVlc3QaJC51YXMub3BlcmF0b3IudjEuTGlzdFZlbmRvcnNSZXNwb25zZSIHkAIBsLsYBBJbCgpUZXN0VmVuZG9yEiIudWFzLm9wZXJhdG9yLnYxLlRlc3RWZW5kb3JSZXF1ZXN0GiMudWFzLm9wZXJhdG9yLnYxLlRlc3RWZW5kb3JSZXNwb25zZSIEsLsYBBJ2ChNDbGVhclVubGltaXRlZE1vZGVsEisudWFzLm9wZXJhdG9yLnYxLkNsZWFyVW5saW1pdGVkTW9kZWxSZXF1ZXN0GiwudWFzLm9wZXJhdG9yLnYxLkNsZWFyVW5saW1pdGVkTW9kZWxSZXNwb25zZSIEsLsYBBJ8ChRMaXN0Q29uZmlndXJlZE1vZGVscxIsLnVhcy5vcGVyYXRvci52MS5MaXN0Q29uZmlndXJlZE1vZGVsc1JlcXVlc3QaLS51YXMub3BlcmF0b3IudjEuTGlzdENvbmZpZ3VyZWRNb2RlbHNSZXNwb25zZSIHkAIBsLsYBBJtCg9HZXRBY3RpdmVBbGVydHMSJy51YXMub3BlcmF0b3IudjEuR2V0QWN0aXZlQWxlcnRzUmVxdWVzdBooLnVhcy5vcGVyYXRvci52MS5HZXRBY3RpdmVBbGVydHNSZXNwb25zZSIHkAIBsLsYBBJbCgpUZXN0QWxlcnRzEiIudWFzLm9wZXJhdG9yLnYxLlRlc3RBbGVydHNSZXF1ZXN0GiMudWFzLm9wZXJhdG9yLnYxLlRlc3RBbGVydHNSZXNwb25zZSIEsLsYBBJnCg1HZXRTeXN0ZW1JbmZvEiUudWFzLm9wZXJhdG9yLnYxLkdldFN5c3RlbUluZm9SZXF1ZXN0GiYudWFzLm9wZXJhdG9yLnYxLkdldFN5c3RlbUluZm9SZXNwb25zZSIHkAIBsLsYBEJYChNjb20udWFzLm9wZXJhdG9yLnYxUAFaLXVhcy1nYXRld2F5L2NsaWVudC91YXMvb3BlcmF0b3IvdjE7b3BlcmF0b3J2MaoCD1Vhcy5PcGVyYXRvci5WMWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_operator_v1_operator, file_uas_validate_v1_validate]);
 
 /**
  * Request of [OperatorService.ListAuditEntries][].
@@ -358,6 +358,85 @@ export const ListConfiguredModelsResponseSchema: GenMessage<ListConfiguredModels
   messageDesc(file_uas_operator_v1_operator_service, 9);
 
 /**
+ * Request of [OperatorService.GetActiveAlerts][].
+ *
+ * @generated from message uas.operator.v1.GetActiveAlertsRequest
+ */
+export type GetActiveAlertsRequest = Message<"uas.operator.v1.GetActiveAlertsRequest"> & {
+};
+
+/**
+ * Describes the message uas.operator.v1.GetActiveAlertsRequest.
+ * Use `create(GetActiveAlertsRequestSchema)` to create a new message.
+ */
+export const GetActiveAlertsRequestSchema: GenMessage<GetActiveAlertsRequest> = /*@__PURE__*/
+  messageDesc(file_uas_operator_v1_operator_service, 10);
+
+/**
+ * Response of [OperatorService.GetActiveAlerts][].
+ *
+ * @generated from message uas.operator.v1.GetActiveAlertsResponse
+ */
+export type GetActiveAlertsResponse = Message<"uas.operator.v1.GetActiveAlertsResponse"> & {
+  /**
+   * The alerts, the oldest first. An unreachable database is not among them.
+   *
+   * @generated from field: repeated uas.operator.v1.ActiveAlert alerts = 1;
+   */
+  alerts: ActiveAlert[];
+
+  /**
+   * Whether `alerts` in the configuration has any address.
+   *
+   * @generated from field: bool sent = 2;
+   */
+  sent: boolean;
+};
+
+/**
+ * Describes the message uas.operator.v1.GetActiveAlertsResponse.
+ * Use `create(GetActiveAlertsResponseSchema)` to create a new message.
+ */
+export const GetActiveAlertsResponseSchema: GenMessage<GetActiveAlertsResponse> = /*@__PURE__*/
+  messageDesc(file_uas_operator_v1_operator_service, 11);
+
+/**
+ * Request of [OperatorService.TestAlerts][].
+ *
+ * @generated from message uas.operator.v1.TestAlertsRequest
+ */
+export type TestAlertsRequest = Message<"uas.operator.v1.TestAlertsRequest"> & {
+};
+
+/**
+ * Describes the message uas.operator.v1.TestAlertsRequest.
+ * Use `create(TestAlertsRequestSchema)` to create a new message.
+ */
+export const TestAlertsRequestSchema: GenMessage<TestAlertsRequest> = /*@__PURE__*/
+  messageDesc(file_uas_operator_v1_operator_service, 12);
+
+/**
+ * Response of [OperatorService.TestAlerts][].
+ *
+ * @generated from message uas.operator.v1.TestAlertsResponse
+ */
+export type TestAlertsResponse = Message<"uas.operator.v1.TestAlertsResponse"> & {
+  /**
+   * One for each address. Empty if there is none.
+   *
+   * @generated from field: repeated uas.operator.v1.AlertDelivery deliveries = 1;
+   */
+  deliveries: AlertDelivery[];
+};
+
+/**
+ * Describes the message uas.operator.v1.TestAlertsResponse.
+ * Use `create(TestAlertsResponseSchema)` to create a new message.
+ */
+export const TestAlertsResponseSchema: GenMessage<TestAlertsResponse> = /*@__PURE__*/
+  messageDesc(file_uas_operator_v1_operator_service, 13);
+
+/**
  * Request of [OperatorService.GetSystemInfo][].
  *
  * @generated from message uas.operator.v1.GetSystemInfoRequest
@@ -370,7 +449,7 @@ export type GetSystemInfoRequest = Message<"uas.operator.v1.GetSystemInfoRequest
  * Use `create(GetSystemInfoRequestSchema)` to create a new message.
  */
 export const GetSystemInfoRequestSchema: GenMessage<GetSystemInfoRequest> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator_service, 10);
+  messageDesc(file_uas_operator_v1_operator_service, 14);
 
 /**
  * Response of [OperatorService.GetSystemInfo][].
@@ -440,7 +519,7 @@ export type GetSystemInfoResponse = Message<"uas.operator.v1.GetSystemInfoRespon
  * Use `create(GetSystemInfoResponseSchema)` to create a new message.
  */
 export const GetSystemInfoResponseSchema: GenMessage<GetSystemInfoResponse> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator_service, 11);
+  messageDesc(file_uas_operator_v1_operator_service, 15);
 
 /**
  * Shows operators the setup and the health of the installation. Accounts, money and codes have
@@ -502,6 +581,26 @@ export const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof ListConfiguredModelsRequestSchema;
     output: typeof ListConfiguredModelsResponseSchema;
+  },
+  /**
+   * Returns what needs the operator now: what the gateway sends to the addresses of `alerts`.
+   *
+   * @generated from rpc uas.operator.v1.OperatorService.GetActiveAlerts
+   */
+  getActiveAlerts: {
+    methodKind: "unary";
+    input: typeof GetActiveAlertsRequestSchema;
+    output: typeof GetActiveAlertsResponseSchema;
+  },
+  /**
+   * Sends a test message to each address of `alerts`, once. A failure is part of the answer.
+   *
+   * @generated from rpc uas.operator.v1.OperatorService.TestAlerts
+   */
+  testAlerts: {
+    methodKind: "unary";
+    input: typeof TestAlertsRequestSchema;
+    output: typeof TestAlertsResponseSchema;
   },
   /**
    * Returns versions, processes and queue depths of the installation.
