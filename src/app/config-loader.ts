@@ -1,9 +1,10 @@
 /**
  * Reads the configuration that should be in force: the newest revision, else the file (R-OPS-1).
  */
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import type { Config, Settings } from "../config/config.ts";
-import { hashOf, loadConfig, readSource } from "../config/load.ts";
+import { hashOf, loadConfig, loadWithCommands, readSource } from "../config/load.ts";
+import { secretFiles } from "../config/references.ts";
 import type { Queryable } from "../db/pool/queryable.ts";
 import { etagOf, newestRevision } from "../operator/configuration/revisions.ts";
 import { readSecrets } from "../operator/configuration/secrets.ts";
@@ -30,6 +31,8 @@ export interface ConfigLoader {
   parse(this: void, document: string, source: string): Promise<Config>;
   /** Whether the file has another content than a configuration. */
   isFileDifferent(hash: string): boolean;
+  /** The files with secrets that a document names. */
+  secretFiles(document: string): readonly string[];
 }
 
 /** Options of {@link createConfigLoader}. */
@@ -43,8 +46,8 @@ interface LoaderOptions {
 }
 
 /** Reads the file that the environment of this process names. */
-export function readConfigFile(secrets?: Secrets): Config {
-  return loadConfig({ env: process.env, cwd: process.cwd(), kinds: servedKinds, secrets });
+export function readConfigFile(secrets?: Secrets): Promise<Config> {
+  return loadWithCommands({ env: process.env, cwd: process.cwd(), kinds: servedKinds, secrets });
 }
 
 /** The configuration file, which a process compares with what is in force. */
@@ -80,7 +83,12 @@ export function createConfigLoader(options: LoaderOptions): ConfigLoader {
         return { config: await readConfig(secrets), etag };
       }
       const { number, document: content } = newest;
-      const document = { source: `revision ${number}`, content, revision: number };
+      const document = {
+        source: `revision ${number}`,
+        content,
+        revision: number,
+        isStored: true,
+      };
       const kinds = servedKinds;
       return {
         config: loadConfig({ ...surroundings, document, kinds, secrets, unresolved }),
@@ -91,10 +99,14 @@ export function createConfigLoader(options: LoaderOptions): ConfigLoader {
       const secrets = await readSecrets(pool, masterKey);
       return loadConfig({
         ...surroundings,
-        document: { source, content },
+        document: { source, content, isStored: true },
         kinds: servedKinds,
         secrets,
       });
+    },
+    secretFiles: (document) => {
+      const folder = dirname(resolve(process.env["UAS_CONFIG"] ?? "uas.yaml"));
+      return secretFiles(document, { env: process.env, folder });
     },
     isFileDifferent(hash) {
       try {

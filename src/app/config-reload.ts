@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import type { PriceBook } from "../billing/prices/pricing.ts";
 import type { Config } from "../config/config.ts";
+import { hasCommands } from "../config/commands.ts";
 import type { LiveConfig } from "../config/live-config.ts";
 import { failureMessage } from "../core/error-words.ts";
 import type { Database } from "../db/database.ts";
@@ -32,7 +33,10 @@ interface ReloadOptions {
   readonly log: Logger;
 }
 
-/** Interval between two looks at the file. Watching by `inotify` misses network file systems. */
+/** Interval between two runs of the commands of a configuration, whose secrets may change. */
+const commandsMs = 300_000;
+
+/** Interval between two looks at a file. Watching by `inotify` misses network file systems. */
 const watchMs = 500;
 
 /** Exchanges the configuration of a process, one attempt after the other. */
@@ -41,6 +45,8 @@ export class ConfigReload {
   readonly #listener: Listener;
   #last: Promise<unknown> = Promise.resolve();
   #etag: string;
+  #secretFiles: readonly string[] = [];
+  #timer: NodeJS.Timeout | undefined;
   #loadMs = Date.now();
   #problem: string | undefined;
 
@@ -68,6 +74,8 @@ export class ConfigReload {
     if (file !== undefined) {
       watchFile(file.path, { interval: watchMs, persistent: false }, this.#onEdit);
     }
+    this.#watchSecrets();
+    this.#timer = setInterval(this.#refresh, commandsMs).unref();
     await this.#listener.start();
     await this.#last;
     await this.#store();
@@ -76,6 +84,8 @@ export class ConfigReload {
   async stop(): Promise<void> {
     const { file } = this.#options;
     if (file !== undefined) unwatchFile(file.path, this.#onEdit);
+    clearInterval(this.#timer);
+    for (const path of this.#secretFiles) unwatchFile(path, this.#onSecret);
     await this.#listener.close();
     await this.#last;
   }
@@ -121,6 +131,22 @@ export class ConfigReload {
     }
   };
 
+  /** A secret in a file has changed. */
+  readonly #onSecret = (): void => void this.reload().catch(() => {});
+
+  readonly #refresh = (): void => {
+    if (hasCommands(this.#options.config.document)) void this.reload().catch(() => {});
+  };
+
+  /** Watches the files with secrets that the configuration in force names. */
+  #watchSecrets(): void {
+    const { config, loader } = this.#options;
+    for (const path of this.#secretFiles) unwatchFile(path, this.#onSecret);
+    this.#secretFiles = loader.secretFiles(config.document);
+    const options = { interval: watchMs, persistent: false };
+    for (const path of this.#secretFiles) watchFile(path, options, this.#onSecret);
+  }
+
   async #attempt(): Promise<Reloaded> {
     const { loader, log } = this.#options;
     const before = this.#problem;
@@ -148,6 +174,7 @@ export class ConfigReload {
     await prices.load(next.models.values());
     const needsRestart = config.exchange(next);
     this.#loadMs = Date.now();
+    if (this.#timer !== undefined) this.#watchSecrets();
     this.#show();
     const { source, hash } = next;
     log.info({ config: source, hash, needsRestart }, "the configuration was loaded");

@@ -32,11 +32,13 @@ export async function configOf(
   options: Pick<LoadOptions, "path" | "document" | "unresolved" | "secrets">,
 ): Promise<Config> {
   const { env, cwd } = context;
-  const [{ loadConfig }, kinds] = await Promise.all([
+  const [{ loadConfig, loadWithCommands }, kinds] = await Promise.all([
     import("../config/load.ts"),
     context.servedKinds(),
   ]);
-  return loadConfig({ ...options, env, cwd, kinds });
+  // A command of a secret store runs only where the secret is used.
+  const load = options.unresolved === "placeholder" ? loadConfig : loadWithCommands;
+  return load({ ...options, env, cwd, kinds });
 }
 
 /** The services of this installation, for one command. */

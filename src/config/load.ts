@@ -6,6 +6,7 @@ import type { Parsed } from "./address.ts";
 import type { Config, VendorConfig } from "./config.ts";
 import { alertsSchema, checkAlerts } from "./alerts.ts";
 import { corsSchema } from "./cors.ts";
+import { type CommandResults, hasCommands, runCommands } from "./commands.ts";
 import { ConfigDocument, pathText } from "./document.ts";
 import type { ServedKinds } from "./kinds.ts";
 import { checkFallbackModels, modelsSchema, servedModels } from "./models.ts";
@@ -29,6 +30,8 @@ export interface StoredDocument {
   readonly content: string;
   /** The number of its revision. Default: it has none. */
   readonly revision?: string | undefined;
+  /** Whether it is stored in the database, or is to be. Default false. */
+  readonly isStored?: boolean | undefined;
 }
 
 /** The sources of {@link loadConfig}. */
@@ -47,6 +50,8 @@ export interface LoadOptions {
    * references to them have a placeholder.
    */
   readonly secrets?: ReadonlyMap<string, string> | undefined;
+  /** The output of its commands. Default: not known; then references have a placeholder. */
+  readonly commands?: CommandResults | undefined;
   /** The kinds that this version serves. Other kinds that the file may name become warnings. */
   readonly kinds: ServedKinds;
   /**
@@ -73,6 +78,8 @@ export function loadConfig(options: LoadOptions): Config {
     env: options.env,
     folder,
     secrets: options.secrets,
+    commands: options.commands,
+    isStored: options.document?.isStored,
     placeholder: options.unresolved === "placeholder" ? placeholder : undefined,
   };
   const document = new ConfigDocument(source, content);
@@ -108,6 +115,17 @@ export function loadConfig(options: LoadOptions): Config {
     lines: linesOf(document, file),
     warnings: document.problems.warnings(),
   };
+}
+
+/**
+ * Runs the commands of the configuration, then reads it like {@link loadConfig}.
+ *
+ * @throws ConfigError with all problems; commands that fail are among them
+ */
+export async function loadWithCommands(options: LoadOptions): Promise<Config> {
+  const { content, folder: cwd } = readSource(options);
+  if (!hasCommands(content) || options.document?.isStored === true) return loadConfig(options);
+  return loadConfig({ ...options, commands: await runCommands(content, { cwd }) });
 }
 
 /** Identifies a document: see `hash` of Config. */

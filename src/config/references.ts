@@ -1,16 +1,25 @@
 /**
- * Replaces `${env:NAME}` by the value of the variable, `${file:/path}` by the content of the file,
- * and `${secret:NAME}` by the secret of this name in the database.
+ * Replaces references to secrets: `${env:NAME}` by the variable, `${file:/path}` by the content of
+ * the file, `${credential:NAME}` by a credential of systemd, `${exec:command}` by the output of the
+ * command, and `${secret:NAME}` by the secret of this name in the database.
  */
 import { readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { join, resolve, sep } from "node:path";
 import type { Parsed } from "./address.ts";
+import type { CommandResults } from "./commands.ts";
 
 /** The environment and the files that references are resolved from. */
 export interface ReferenceSource {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The secrets of the database by name; undefined before it is open. */
   readonly secrets?: ReadonlyMap<string, string> | undefined;
+  /** The output of commands by their text; undefined where they are not run. */
+  readonly commands?: CommandResults | undefined;
+  /**
+   * Whether the document is stored in the database. Operators who may apply it need not have access
+   * to the machine: it runs no commands and reads files of secrets only.
+   */
+  readonly isStored?: boolean | undefined;
   /** Relative file paths count from here: the configuration file's folder. */
   readonly folder: string;
   /**
@@ -23,14 +32,15 @@ export interface ReferenceSource {
 const secretFileBytesMax = 64 * 1024;
 
 const reference = /\$\{([^}]*)\}?/g;
-const whole = /^\$\{(env|file|secret):([^}]*)\}$/;
+const whole = /^\$\{(env|file|secret|credential|exec):([^}]*)\}$/;
 const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** The same as a pattern of JSON Schema. */
-export const secretPattern = "^\\$\\{(env:[A-Za-z_][A-Za-z0-9_]*|file:[^}]+|secret:[^}]+)\\}$";
+export const secretPattern =
+  "^\\$\\{(env:[A-Za-z_][A-Za-z0-9_]*|(file|secret|credential|exec):[^}]+)\\}$";
 
 /** Syntax of a secret. */
-const secretForm = "${env:NAME}, ${file:/path} or ${secret:NAME}";
+const secretForm = "${env:NAME}, ${file:/path}, ${secret:NAME} or ${exec:command}";
 
 /**
  * Resolves a secret. It must be a single reference, so that the file contains no secret. The
@@ -78,7 +88,33 @@ function resolveOne(kind: string, name: string, source: ReferenceSource): Parsed
 
 function readReference(kind: string, name: string, source: ReferenceSource): Parsed<string> {
   if (kind === "env") return fromEnv(name, source);
-  return kind === "file" ? fromFile(name, source.folder) : fromSecrets(name, source);
+  if (kind === "secret") return fromSecrets(name, source);
+  if (kind === "exec") return fromCommands(name, source);
+  return kind === "file" ? fromFile(name, source) : fromCredentials(name, source);
+}
+
+function fromCommands(text: string, { commands, isStored }: ReferenceSource): Parsed<string> {
+  if (isStored === true) {
+    return {
+      problem:
+        "a configuration that is applied runs no commands: store the secret by `uas config secret set`",
+    };
+  }
+  return commands?.get(text) ?? { value: notRead };
+}
+
+/** @see https://systemd.io/CREDENTIALS/ */
+function fromCredentials(name: string, source: ReferenceSource): Parsed<string> {
+  const folder = source.env["CREDENTIALS_DIRECTORY"];
+  if (!/^[A-Za-z0-9._-]+$/.test(name) || name.startsWith(".")) {
+    return { problem: 'write "${credential:NAME}" with a name of LoadCredential= of the unit' };
+  }
+  if (folder === undefined) {
+    return {
+      problem: "CREDENTIALS_DIRECTORY is not set: systemd sets it for a unit with LoadCredential=",
+    };
+  }
+  return fromFile(join(folder, name), source);
 }
 
 /** The value of a secret before the database is open: it is read again then. */
@@ -91,7 +127,18 @@ function fromSecrets(name: string, { secrets }: ReferenceSource): Parsed<string>
   return { problem: `no secret ${name} is stored: set it by \`uas config secret set ${name}\`` };
 }
 
+/** Secrets of the gateway itself: as a vendor's key, they would be sent to the vendor. */
+const ownSecrets: ReadonlySet<string> = new Set([
+  "UAS_MASTER_KEY",
+  "UAS_OPERATOR_TOKEN",
+  "DATABASE_URL",
+  "PGPASSWORD",
+]);
+
 function fromEnv(name: string, source: ReferenceSource): Parsed<string> {
+  if (ownSecrets.has(name)) {
+    return { problem: `${name} is a secret of the gateway itself: name another variable` };
+  }
   const text = source.env[name];
   if (text === undefined) return { problem: `environment variable ${name} is not set` };
   return text.trim() === ""
@@ -99,9 +146,21 @@ function fromEnv(name: string, source: ReferenceSource): Parsed<string> {
     : { value: text };
 }
 
-function fromFile(path: string, folder: string): Parsed<string> {
+/** The folders from which a stored document may read files. */
+function secretFolders({ env }: ReferenceSource): readonly string[] {
+  const named = [env["CREDENTIALS_DIRECTORY"], env["UAS_SECRETS_DIR"]];
+  return ["/run/secrets", ...named.filter((folder) => folder !== undefined)];
+}
+
+function fromFile(path: string, source: ReferenceSource): Parsed<string> {
   if (path === "") return { problem: 'write "${file:/path}" with the path of a file' };
-  const file = resolve(folder, path);
+  const file = resolve(source.folder, path);
+  const folders = secretFolders(source);
+  if (source.isStored === true && !folders.some((each) => file.startsWith(resolve(each) + sep))) {
+    return {
+      problem: `a configuration that is applied reads files below ${folders.join(", ")} only (UAS_SECRETS_DIR adds a folder): store the secret by \`uas config secret set\``,
+    };
+  }
   try {
     // A pipe or a device would never end.
     const facts = statSync(file);
@@ -112,6 +171,21 @@ function fromFile(path: string, folder: string): Parsed<string> {
   } catch (error) {
     return { problem: `file ${file} ${readProblem(error)}` };
   }
+}
+
+/** The files that a document names for its secrets, to watch them. */
+export function secretFiles(
+  document: string,
+  { env, folder }: Pick<ReferenceSource, "env" | "folder">,
+): readonly string[] {
+  const credentials = env["CREDENTIALS_DIRECTORY"];
+  const found = [...document.matchAll(/\$\{(file|credential):([^}]+)\}/g)].flatMap(
+    ([, kind, name = ""]) => {
+      if (kind === "file") return [resolve(folder, name)];
+      return credentials === undefined ? [] : [join(credentials, name)];
+    },
+  );
+  return [...new Set(found)];
 }
 
 /** Why a file cannot be read, without the wording of Node.js. Completes "file /path …". */

@@ -123,7 +123,7 @@ export function namedSecret(references: ReferenceSource, fix = "") {
   const parse = (written: string): Parsed<WrittenSecret> => {
     const resolved = resolveSecret(written, references);
     if ("problem" in resolved) return resolved;
-    const name = written.replace(/^\$\{(env|file|secret):/, "").slice(0, -1);
+    const name = written.replace(/^\$\{(?:env|file|secret|credential|exec):/, "").slice(0, -1);
     return { value: { value: resolved.value, name: name.split("/").at(-1) || name } };
   };
   return scalar('a reference such as "${env:NAME}"', parse, fix).meta(secretForm);

@@ -88,6 +88,11 @@ export const variables = {
       "maximum number of concurrent calls to models per process; further calls get 503 and `retry-after`",
     byDefault: String(concurrentCallsMax),
   },
+  UAS_SECRETS_DIR: {
+    meaning:
+      "a folder from which an applied configuration may read secrets as `${file:…}`, besides `/run/secrets`",
+    byDefault: "none",
+  },
   UAS_WATCH_CONFIG: {
     meaning:
       "`on` loads the configuration file when it changes; otherwise a change is only logged, and SIGHUP or `uas reload` loads it",
