@@ -9,7 +9,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { InvalidArgumentError } from "commander";
 import { MoneySchema, type Money } from "../../gen/uas/type/v1/money_pb.ts";
-import { int32Max } from "../config/scalars.ts";
+import { int32Max } from "../core/int32.ts";
 import { ErrorCode } from "../core/errors.ts";
 import { errorCodeOf, errorWords } from "../core/error-words.ts";
 import { formatUsd, parseUsd } from "../core/money.ts";

@@ -6,14 +6,12 @@
  * and a message can quote what the operator wrote, except for secrets and addresses.
  */
 import { z } from "zod";
+import { int32Max } from "../core/int32.ts";
 import { parseUsd } from "../core/money.ts";
 import { parseRfc3339 } from "../core/rfc3339.ts";
 import type { Parsed } from "./address.ts";
 import { type ReferenceSource, resolveSecret, resolveText, secretPattern } from "./references.ts";
 import { hint } from "../core/suggest.ts";
-
-/** The largest whole number of the contract. */
-export const int32Max = 2_147_483_647;
 
 /**
  * A scalar, parsed by a function.

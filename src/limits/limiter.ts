@@ -4,7 +4,7 @@
  * progress, the next one collects; there is no timer.
  */
 import type { Pool } from "pg";
-import { int32Max } from "../config/scalars.ts";
+import { int32Max } from "../core/int32.ts";
 import { withTimeout } from "../core/async.ts";
 import { databaseUnavailable } from "../core/database-lost.ts";
 import { openPool } from "../db/pool/open-pool.ts";
