@@ -43,6 +43,8 @@ interface AccountServiceOptions {
   readonly budgets: Budgets;
   /** Hosts that addresses of alerts may have although they are not public. None by default. */
   readonly allowHosts?: readonly string[];
+  /** Whether alerts can be sent by e-mail. Default true. */
+  readonly canMail?: boolean;
 }
 
 /** The account room. */
@@ -135,7 +137,7 @@ function getAndChange(
       const id = parseAccountId(caller, request.account?.accountId ?? "");
       const changed = {
         ...readAccountChange(request, caller),
-        ...readAlertChange(request, options.allowHosts),
+        ...readAlertChange(request, options),
       };
       const wanted = membersOf(request.updateMask).has("budgets")
         ? budgets.check(request.account?.budgets ?? [])
@@ -259,15 +261,22 @@ function readLimitWait(wait: Duration | undefined): number | null {
  */
 function readAlertChange(
   { account, updateMask }: UpdateAccountRequest,
-  allowHosts?: readonly string[],
+  { allowHosts, canMail = true }: Pick<AccountServiceOptions, "allowHosts" | "canMail">,
 ): ChangedAccount {
   const members = membersOf(updateMask);
   const url = account?.alertUrl ?? "";
   const emails = new Set((account?.alertEmails ?? []).map(parseEmail));
+  if (members.has("alert_emails") && emails.size > 0 && !canMail) throw noMail();
   return {
     ...(members.has("alert_url") && { alertUrl: url === "" ? null : parseUrl(url, allowHosts) }),
     ...(members.has("alert_emails") && { alertEmails: emails.size === 0 ? null : [...emails] }),
   };
+}
+
+function noMail(): GatewayError {
+  const text =
+    "alert_emails cannot be used: this gateway has no mail server. Set alert_url, or ask the operator to add smtp to uas.yaml";
+  return invalid("alert_emails", text);
 }
 
 function parseUrl(text: string, allowHosts?: readonly string[]): string {

@@ -86,6 +86,7 @@ it.each([
   [{ alertUrl: "https://10.0.0.1/x" }, "alert_url", "must have a public address"],
   [{ alertEmails: ["a@b"] }, "alert_emails", undefined],
   [{ alertEmails: ["a@b.c\r\nBcc: x@y.z"] }, "alert_emails", "name@example.com"],
+  [{ alertEmails: ["a@b.example"] }, "alert_emails", "ask the operator to add smtp"],
   [{ alertEmails: Array.from({ length: 11 }, () => "a@b.c") }, "alert_emails", "10"],
 ])("%j is refused, with what is right", async (members, path, message) => {
   const { gateway, customer } = fixture;
