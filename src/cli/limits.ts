@@ -10,6 +10,7 @@ import {
   BudgetSchema,
 } from "../../gen/uas/type/v1/budget_pb.ts";
 import { type RateLimits, RateLimitsSchema } from "../../gen/uas/type/v1/rate_limits_pb.ts";
+import { unlimitedRate } from "../core/rate-limits.ts";
 import { CliError } from "./failure.ts";
 import { countArgument, enumWord, orWord, timeText, usdArgument, usdText } from "./values.ts";
 
@@ -32,11 +33,19 @@ export function addLimitOptions(command: Command): Command {
       "maximum cost of calls per day, week or month, such as 10.00/month; repeat it for several, or none",
       budgetArgument,
     )
-    .option("--rpm <count>", "requests per minute, or none", orWord("none", countArgument))
-    .option("--tpm <count>", "tokens per minute, or none", orWord("none", countArgument))
-    .option("--concurrency <count>", "calls at once, or none", orWord("none", countArgument))
+    .option("--rpm <count>", `requests per minute, ${rateWords}`, rateArgument)
+    .option("--tpm <count>", `tokens per minute, ${rateWords}`, rateArgument)
+    .option("--concurrency <count>", `calls at once, ${rateWords}`, rateArgument)
     .option("--zone <name>", "the time zone in which budgets reset (default: UTC)");
 }
+
+/** What an option of a rate limit may be instead of a number. */
+const rateWords = "unlimited, or none (the defaults of the configuration)";
+
+/** A number, `unlimited`, or `none`, which is false. */
+const rateArgument = orWord("none", (text) =>
+  text === "unlimited" ? unlimitedRate : countArgument(text),
+);
 
 /** The members of a key or an account that options change, and their paths. */
 interface ChangedMembers {
@@ -112,6 +121,10 @@ function budgetArgument(text: string, before: readonly Budget[] = []): readonly 
   ];
 }
 
+function rateTerm(limit: number | null): number | "unlimited" | null {
+  return limit === unlimitedRate ? "unlimited" : limit;
+}
+
 /** The limits of a key or an account, in the words of the command line. */
 export function limitTerms(
   owner:
@@ -120,9 +133,9 @@ export function limitTerms(
 ) {
   const { rpm = null, tpm = null, concurrency = null } = owner?.rateLimits ?? {};
   return {
-    rpm,
-    tpm,
-    concurrency,
+    rpm: rateTerm(rpm),
+    tpm: rateTerm(tpm),
+    concurrency: rateTerm(concurrency),
     budgets: (owner?.budgets ?? []).map(({ amount, period, timeZone, spent, resetTime }) => ({
       amount: usdText(amount),
       period: enumWord(BudgetPeriodSchema, period),

@@ -22,22 +22,30 @@ export interface RateColumns {
   readonly concurrency?: number | null | undefined;
 }
 
+/**
+ * The limit that means none: its owner does not have the default of the configuration either. The
+ * largest value of the columns.
+ */
+export const unlimitedRate = 2_147_483_647;
+
 /** The limits of a row, for calls; undefined if the row sets none. */
 export function ratesOf({ rpm, tpm, concurrency }: RateColumns): RateLimits | undefined {
   if (rpm == null && tpm == null && concurrency == null) return undefined;
-  return { rpm: rpm ?? undefined, tpm: tpm ?? undefined, concurrency: concurrency ?? undefined };
+  return { rpm: limitOf(rpm), tpm: limitOf(tpm), concurrency: limitOf(concurrency) };
+}
+
+function limitOf(stored: number | null | undefined): number | undefined {
+  return stored === unlimitedRate ? undefined : (stored ?? undefined);
 }
 
 /** The limits of a row as a member of its message; empty if the row sets none. */
-export function rateMember(row: RateColumns): { rateLimits?: Message } {
-  const rates = ratesOf(row);
-  if (rates === undefined) return {};
-  const { rpm, tpm, concurrency } = rates;
+export function rateMember({ rpm, tpm, concurrency }: RateColumns): { rateLimits?: Message } {
+  if (rpm == null && tpm == null && concurrency == null) return {};
   return {
     rateLimits: create(RateLimitsSchema, {
-      ...(rpm !== undefined && { rpm }),
-      ...(tpm !== undefined && { tpm }),
-      ...(concurrency !== undefined && { concurrency }),
+      ...(rpm != null && { rpm }),
+      ...(tpm != null && { tpm }),
+      ...(concurrency != null && { concurrency }),
     }),
   };
 }

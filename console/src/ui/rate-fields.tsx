@@ -116,7 +116,7 @@ export function RateLines({ limits }: { limits: RateLimits | undefined }) {
     const limit = limits?.[kind];
     return limit === undefined ? null : (
       <span key={kind} className="block text-xs text-muted">
-        {text.lines[kind](limit.toLocaleString())}
+        {text.lines[kind](limit === int32Max ? "∞" : limit.toLocaleString())}
       </span>
     );
   });

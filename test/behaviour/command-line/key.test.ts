@@ -112,6 +112,9 @@ describe("key", () => {
     const { json } = await runJson(line, { routes });
     expect(json).toMatchObject({ rpm: 5, tpm: 1_000, concurrency: null });
     expect(changed.splice(0)).toEqual([[["rate_limits"], undefined]]);
+    const exempt = await run(["key", "limit", keyId, "--rpm", "unlimited", "--json"], { routes });
+    expect(JSON.parse(exempt.out)).toMatchObject({ rpm: "unlimited", concurrency: 2 });
+    changed.length = 0;
     const refused = await run(["key", "limit", keyId, "--rpm", "0"], { routes });
     expect(refused).toMatchObject({ code: 2 });
     expect(refused.err).toContain("whole number from 1 to 2147483647; see");

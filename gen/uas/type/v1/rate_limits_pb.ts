@@ -15,7 +15,8 @@ export const file_uas_type_v1_rate_limits: GenFile = /*@__PURE__*/
 
 /**
  * Rate limits of calls. A call over a limit is refused with RATE_LIMIT_EXCEEDED and the time of a
- * retry.
+ * retry. A key or account with any of these limits has none of the configuration's default limits.
+ * 2147483647 is no limit, and exempts it from them.
  *
  * @generated from message uas.type.v1.RateLimits
  */
