@@ -84,6 +84,8 @@ interface Loss {
   readonly above: number;
   readonly priceNanos: bigint;
   readonly costNanos: bigint;
+  /** Whether the cost names another unit, which is the default of this one. */
+  readonly isDefault: boolean;
 }
 
 /**
@@ -98,17 +100,18 @@ function firstLoss(unit: PriceUnit, price: PriceConfig, cost: PriceConfig): Loss
     // A price in other units than the cost, such as `image` for a cost in tokens, cannot be
     // compared.
     if (priceNanos === undefined || costNanos === undefined || priceNanos >= costNanos) continue;
-    return { above, priceNanos, costNanos };
+    return { above, priceNanos, costNanos, isDefault: !namesUnit(cost, unit.key) };
   }
   return undefined;
 }
 
 function lossText(
-  { name }: PriceUnit,
+  { name, whole = "input" }: PriceUnit,
   head: string,
-  { above, priceNanos, costNanos, tier }: Loss & { readonly tier: string },
+  { above, priceNanos, costNanos, isDefault, tier }: Loss & { readonly tier: string },
 ): string {
   const length = above === 0 ? "" : ` above ${above} tokens`;
   const unit = name + length + (tier === "" ? "" : ` at the tier ${tier}`);
-  return `the price of ${unit}, ${formatUsd(priceNanos)}, is below the cost of ${head}, ${formatUsd(costNanos)}: raise the price or correct the cost`;
+  const source = isDefault ? `, the cost of ${whole}, as no cost of ${name} is given` : "";
+  return `the price of ${unit}, ${formatUsd(priceNanos)}, is below the cost of ${head}, ${formatUsd(costNanos)}${source}: raise the price or correct the cost`;
 }

@@ -126,7 +126,7 @@ function presetList(): Output {
     kind: each.kind,
     baseUrl: each.baseUrl || null,
     needsApiKey: each.needsApiKey,
-    limitParameter: each.limitParameter,
+    limitParameter: each.limitParameter ?? null,
     quirks: each.quirks ?? {},
     modelTypes: each.modelTypes.map(modelTypeWord),
     source: each.source,

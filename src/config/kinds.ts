@@ -31,9 +31,10 @@ export const kindAddresses: Readonly<Record<string, string>> = {
     "`{base_url}/v1/models/{owner}/{name}/predictions`, for a `name:version` `{base_url}/v1/predictions`. `TEXT` with a [`native_prefix`](native.md#replicate) only",
   dashscope:
     "`base_url` is `https://dashscope.aliyuncs.com` or `https://dashscope-intl.aliyuncs.com`; below it `/compatible-mode/v1/…` for chat and embeddings, `/api/v1/services/…` for tasks and rerank, `/compatible-api/v1/reranks` for `qwen3-rerank`",
-  fal: "`base_url` is `https://queue.fal.run`; below it `/{model}`. `TEXT` with a [`native_prefix`](native.md#fal) only",
-  cohere: "`base_url` is `https://api.cohere.com`; rerank at `/v1/rerank`, `/v2/rerank`",
-  jina: "`base_url` is `https://api.jina.ai/v1`; rerank at `/rerank`",
+  fal: "`{base_url}/{model}`. `TEXT` with a [`native_prefix`](native.md#fal) only",
+  cohere:
+    "rerank at `{base_url}/v1/rerank`, `/v2/rerank`; without the version if the address ends in it",
+  jina: "rerank at `{base_url}/rerank`; with `/v1` before it if the address lacks it",
   demo: "no address: it runs inside the gateway",
 };
 

@@ -71,7 +71,7 @@ function modelSchema(
     {
       type: word(typeWords, `name one of ${typeWords.join(", ")}`),
       name: text(references, 200).optional(),
-      routes: routesSchema(references, { vendors, prices, tiers }),
+      routes: routesSchema(references, { vendors, costs: pricesSchema(type, "cost"), tiers }),
       retry: retrySchema.optional(),
       fallback_models: list(text(references, 200), "model names")
         .superRefine(checkFallbacks, { when: always })
@@ -141,11 +141,11 @@ function routesSchema(
   references: ReferenceSource,
   {
     vendors,
-    prices,
+    costs,
     tiers,
   }: {
     readonly vendors: readonly string[];
-    readonly prices: PricesSchema;
+    readonly costs: PricesSchema;
     readonly tiers: TiersSchema;
   },
 ) {
@@ -159,7 +159,7 @@ function routesSchema(
       limit_parameter: word(["max_tokens", "max_completion_tokens"]).optional(),
       ...shareKeys(),
       max_context: positive().optional(),
-      cost: prices.optional(),
+      cost: costs.optional(),
       tiers,
     },
     { about: routeKeys },

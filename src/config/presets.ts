@@ -1,6 +1,5 @@
 /**
- * Known vendors of OpenAI's API. `preset:` of a vendor replaces the keys that the vendor's
- * documentation states.
+ * Known vendors. `preset:` of a vendor replaces the keys that the vendor's documentation states.
  */
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorQuirks } from "../core/vendor-quirks.ts";
@@ -8,12 +7,15 @@ import type { VendorQuirks } from "../core/vendor-quirks.ts";
 /** Values of a preset. Keys of the vendor itself take precedence. */
 export interface Preset {
   /** The kind of vendor. */
-  readonly kind: "openai" | "openai-compatible";
+  readonly kind: string;
   /** The address; empty if it differs by customer, so `base_url` is required. */
   readonly baseUrl: string;
   readonly needsApiKey: boolean;
-  /** The member that limits a reply there, the default of `limit_parameter`. */
-  readonly limitParameter: "max_tokens" | "max_completion_tokens";
+  /**
+   * The member that limits a reply there, the default of `limit_parameter`. Absent if it does not
+   * speak chat completions.
+   */
+  readonly limitParameter?: "max_tokens" | "max_completion_tokens";
   /** Types as which its models can be configured. */
   readonly modelTypes: readonly ModelType[];
   /** Deviations from its documented dialects. Absent if there are none. */
@@ -27,7 +29,17 @@ export interface Preset {
   readonly source: string;
 }
 
-const { TEXT, IMAGE, AUDIO, EMBEDDING, RERANK } = ModelType;
+const { TEXT, IMAGE, VIDEO, AUDIO, EMBEDDING, RERANK, MODERATION } = ModelType;
+
+/** The vendor that a kind is named after. */
+function official(
+  kind: string,
+  baseUrl: string,
+  { source, modelTypes, limitParameter }: Pick<Preset, "source" | "modelTypes" | "limitParameter">,
+): Preset {
+  const limit = limitParameter === undefined ? {} : { limitParameter };
+  return { kind, baseUrl, needsApiKey: true, modelTypes, source, ...limit };
+}
 
 /** A hosted vendor of kind `openai-compatible`. */
 function hosted(
@@ -59,10 +71,19 @@ function local(baseUrl: string, source: string): Preset {
  */
 const strictTemplates: VendorQuirks = { lateSystem: "as_user" };
 
+const dashscopeTypes = [TEXT, IMAGE, VIDEO, EMBEDDING, RERANK];
+
 const completionLimit = { limitParameter: "max_completion_tokens" } as const;
 
 /** The presets by name. */
-export const presets: ReadonlyMap<string, Preset> = new Map([
+export const presets: ReadonlyMap<string, Preset> = new Map<string, Preset>([
+  [
+    "anthropic",
+    official("anthropic", "https://api.anthropic.com", {
+      source: "https://docs.claude.com/en/api/overview",
+      modelTypes: [TEXT],
+    }),
+  ],
   [
     "azure-openai",
     {
@@ -83,12 +104,43 @@ export const presets: ReadonlyMap<string, Preset> = new Map([
     ),
   ],
   [
+    "cohere",
+    official("cohere", "https://api.cohere.com", {
+      source: "https://docs.cohere.com/reference/rerank",
+      modelTypes: [RERANK],
+    }),
+  ],
+  [
+    "dashscope",
+    official("dashscope", "https://dashscope.aliyuncs.com", {
+      source: "https://help.aliyun.com/zh/model-studio/compatibility-of-openai-with-dashscope",
+      limitParameter: "max_tokens",
+      modelTypes: dashscopeTypes,
+    }),
+  ],
+  [
+    "dashscope-intl",
+    official("dashscope", "https://dashscope-intl.aliyuncs.com", {
+      source:
+        "https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope",
+      limitParameter: "max_tokens",
+      modelTypes: dashscopeTypes,
+    }),
+  ],
+  [
     "deepinfra",
     hosted("https://api.deepinfra.com/v1/openai", "https://deepinfra.com/docs/openai_api", {
       modelTypes: [TEXT, EMBEDDING],
     }),
   ],
   ["deepseek", hosted("https://api.deepseek.com", "https://api-docs.deepseek.com/")],
+  [
+    "fal",
+    official("fal", "https://queue.fal.run", {
+      source: "https://docs.fal.ai/model-apis/model-endpoints/queue",
+      modelTypes: [TEXT, IMAGE, VIDEO, AUDIO],
+    }),
+  ],
   [
     "fireworks",
     hosted(
@@ -98,12 +150,26 @@ export const presets: ReadonlyMap<string, Preset> = new Map([
     ),
   ],
   [
+    "gemini",
+    official("gemini", "https://generativelanguage.googleapis.com", {
+      source: "https://ai.google.dev/api",
+      modelTypes: [TEXT, IMAGE, VIDEO, EMBEDDING],
+    }),
+  ],
+  [
     "groq",
     hosted(
       "https://api.groq.com/openai/v1",
       "https://console.groq.com/docs/openai",
       completionLimit,
     ),
+  ],
+  [
+    "jina",
+    official("jina", "https://api.jina.ai/v1", {
+      source: "https://jina.ai/reranker/",
+      modelTypes: [RERANK],
+    }),
   ],
   [
     "lmstudio",
@@ -131,12 +197,27 @@ export const presets: ReadonlyMap<string, Preset> = new Map([
     local("http://127.0.0.1:11434/v1", "https://docs.ollama.com/api/openai-compatibility"),
   ],
   [
+    "openai",
+    official("openai", "https://api.openai.com/v1", {
+      source: "https://platform.openai.com/docs/api-reference/introduction",
+      limitParameter: "max_completion_tokens",
+      modelTypes: [TEXT, IMAGE, AUDIO, EMBEDDING, MODERATION],
+    }),
+  ],
+  [
     "openrouter",
     hosted("https://openrouter.ai/api/v1", "https://openrouter.ai/docs/api-reference/overview", {
       modelTypes: [TEXT, EMBEDDING],
     }),
   ],
   ["perplexity", hosted("https://api.perplexity.ai", "https://docs.perplexity.ai/api-reference")],
+  [
+    "replicate",
+    official("replicate", "https://api.replicate.com", {
+      source: "https://replicate.com/docs/reference/http",
+      modelTypes: [TEXT, IMAGE, VIDEO, AUDIO],
+    }),
+  ],
   [
     "tei",
     {
@@ -172,3 +253,13 @@ export const presets: ReadonlyMap<string, Preset> = new Map([
     }),
   ],
 ]);
+
+/**
+ * The default address of a kind, which the preset of the same name has. DashScope has none: a key
+ * is valid in one of its two regions only.
+ *
+ * @returns empty if `base_url` is required
+ */
+export function defaultAddress(kind: string | undefined): string {
+  return kind === undefined || kind === "dashscope" ? "" : (presets.get(kind)?.baseUrl ?? "");
+}

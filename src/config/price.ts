@@ -164,9 +164,11 @@ const anyRule: PriceRule = {
  * The schema of one price, or of a list of prices with their start times.
  *
  * @param type the model's type as written; any unit passes if the type is unknown
+ * @param key the key that has the prices, for messages
  */
-export function pricesSchema(type: string | undefined) {
-  return schemaOf(type, ruleOf(type));
+export function pricesSchema(type: string | undefined, key: "price" | "cost" = "price") {
+  const { example, ...rule } = ruleOf(type);
+  return schemaOf(type, { ...rule, example: example.replace("price:", `${key}:`) });
 }
 
 /** The schema of prices. */

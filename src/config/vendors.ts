@@ -1,11 +1,12 @@
 /** `vendors:` of a configuration: the upstream APIs. */
-import type { z } from "zod";
+import { z } from "zod";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Parsed } from "./address.ts";
 import type { CredentialConfig, VendorConfig, VendorTimeouts } from "./config.ts";
 import type { ConfigDocument } from "./document.ts";
 import { type ServedKind, type ServedKinds, knownDialects, knownKinds } from "./kinds.ts";
-import { type Preset, presets } from "./presets.ts";
+import { addressWarnings } from "./base-url.ts";
+import { defaultAddress, type Preset, presets } from "./presets.ts";
 import type { VendorQuirks } from "../core/vendor-quirks.ts";
 import { mergeQuirks, quirksSchema } from "./quirks.ts";
 import type { ReferenceSource } from "./references.ts";
@@ -142,16 +143,23 @@ function vendorSchema(
     readonly hasCredentials: boolean;
   },
 ) {
-  const addressFix = "add its address, such as base_url: https://api.example.com/v1";
+  const addressFix =
+    kind === "dashscope"
+      ? "add base_url: https://dashscope-intl.aliyuncs.com, or https://dashscope.aliyuncs.com for keys of China"
+      : "add its address, such as base_url: https://api.example.com/v1";
   const apiKey = namedSecret(references, secretFix("api_key"));
   const baseUrl = address(references, addressFix);
-  const known = preset?.baseUrl ?? "";
+  const known = preset?.baseUrl ?? defaultAddress(kind);
   return section(
     {
       kind:
         preset === undefined
           ? word(words, `name one of ${words.join(", ")}, or a preset`)
-          : word([preset.kind]).default(preset.kind),
+          : z
+              .enum([preset.kind], {
+                error: `the preset already says the kind, ${preset.kind}: remove kind, or remove preset`,
+              })
+              .default(preset.kind),
       preset: word([...presets.keys()]).optional(),
       base_url: served?.needsBaseUrl === true && known === "" ? baseUrl : baseUrl.default(known),
       run_base_url:
@@ -194,7 +202,7 @@ const vendorKeys = {
   preset:
     "A [known vendor](reference/presets.md), instead of `kind` and `base_url`. A `base_url` replaces its address.",
   base_url:
-    "http or https address without user, query or fragment. Required, except for `demo` and most presets.",
+    "http or https address without user, query or fragment. Default: the address of the kind or preset; required if it has none.",
   run_base_url:
     "Kind `fal`: the address of synchronous calls, and of file uploads unless `base_url` is fal's own. Default: `base_url` without `queue.`",
   file_buckets:
@@ -386,6 +394,11 @@ function servedVendor(
       ["vendors", name, "base_url"],
       `kind ${kind} has no address: base_url is not used`,
     );
+  }
+  if (served.needsBaseUrl) {
+    for (const warning of addressWarnings(kind, baseUrl)) {
+      document.warn(["vendors", name, "base_url"], warning);
+    }
   }
   if (nativePrefix !== undefined && served.native === undefined) {
     const message = `this version does not serve the native interface of kind ${kind}: the prefix is not used`;

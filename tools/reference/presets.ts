@@ -13,7 +13,7 @@ export function presetsPage(): string {
     return [
       `[${code(name)}](${source})`,
       baseUrl === "" ? "yours" : code(baseUrl),
-      code(limitParameter),
+      limitParameter === undefined ? "" : code(limitParameter),
       modelTypes.map((type) => code(modelTypeWord(type))).join(", "),
       needsApiKey ? "required" : "optional",
       differences.join(", "),

@@ -6,6 +6,7 @@ import {
   linkedJsonSchema,
 } from "../../src/config/json-schema.ts";
 import { kindAddresses, modelTypeWord } from "../../src/config/kinds.ts";
+import { defaultAddress } from "../../src/config/presets.ts";
 import { servedKinds } from "../../src/provider/index.ts";
 import { code, table } from "./table.ts";
 
@@ -45,9 +46,10 @@ function kindsSection(): string {
     served.modelTypes.map((type) => code(modelTypeWord(type))).join(", "),
     served.needsApiKey ? "required" : "optional",
     relink(kindAddresses[kind] ?? ""),
+    defaultAddress(kind) === "" ? "" : code(defaultAddress(kind)),
   ]);
   const keys = table(
-    ["kind", "dialects, preferred first", "models", "credential", "address"],
+    ["kind", "dialects, preferred first", "models", "credential", "address", "default of base_url"],
     rows,
   );
   return `## Kinds of vendor\n\n${keys}`;

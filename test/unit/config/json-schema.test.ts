@@ -103,7 +103,7 @@ describe("the JSON Schema", () => {
     ["an unknown key of a route", file().replace("model: x", "model: x, wieght: 1")],
     ["an unknown price unit", file({ price: "input: 1, output: 1, outptu: 1" })],
     ["a vendor without kind", file({ vendor: "base_url: https://a.example" })],
-    ["a vendor without address", file({ vendor: 'kind: openai, api_key: "${env:KEY}"' })],
+    ["a vendor without address", file({ vendor: 'kind: dashscope, api_key: "${env:KEY}"' })],
     ["a vendor without credential", file({ vendor: "kind: openai, base_url: https://a.example" })],
     ["a literal secret", file({ vendor: "preset: openrouter, api_key: sk-1" })],
     [

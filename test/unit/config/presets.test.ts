@@ -21,6 +21,32 @@ describe("each preset", () => {
   });
 });
 
+describe("a vendor without base_url", () => {
+  it.each([
+    ["kind: openai", "https://api.openai.com/v1"],
+    ["preset: openai", "https://api.openai.com/v1"],
+    ["kind: anthropic", "https://api.anthropic.com"],
+    ["kind: gemini", "https://generativelanguage.googleapis.com"],
+    ["kind: replicate", "https://api.replicate.com"],
+    ["kind: fal", "https://queue.fal.run"],
+    ["preset: dashscope-intl", "https://dashscope-intl.aliyuncs.com"],
+  ])("a vendor with { %s } has the public address %s", (vendor, address) => {
+    const yaml = file(`${vendor}, api_key: "\${env:K}"`);
+    expect(loadText(yaml, { env: { K: "k" }, kinds }).vendors.get("v")?.baseUrl).toBe(address);
+  });
+
+  it.each([
+    ["openai-compatible", /base_url is missing: add its address/],
+    ["dashscope", /base_url is missing: add base_url: https:\/\/dashscope-intl.aliyuncs.com, or/],
+  ])("kind %s needs an address", (kind, message) => {
+    const problems = problemsOf(file(`kind: ${kind}, api_key: "\${env:K}"`), {
+      env: { K: "k" },
+      kinds,
+    });
+    expect(problems).toEqual([expect.stringMatching(message)]);
+  });
+});
+
 describe("a vendor with a preset", () => {
   it("a vendor with a preset has its kind, address and limit parameter", () => {
     const yaml = file('preset: groq, api_key: "${env:K}"', text());
@@ -47,7 +73,10 @@ describe("a vendor with a preset", () => {
     ["preset: groq", /api_key is missing/],
     ['preset: azure-openai, api_key: "${env:K}"', /base_url is missing/],
     ['preset: grog, api_key: "${env:K}"', /"grog" is not known, did you mean "groq"\?/],
-    ['preset: groq, kind: anthropic, api_key: "${env:K}"', /kind: "anthropic" is not known/],
+    [
+      'preset: groq, kind: anthropic, api_key: "${env:K}"',
+      /kind: the preset already says the kind, openai-compatible: remove kind/,
+    ],
   ])("{ %s } is refused", (vendor, message) => {
     const problems = problemsOf(file(vendor), { env: { K: "k" }, kinds });
     expect(problems).toContainEqual(expect.stringMatching(message));

@@ -193,7 +193,8 @@ describe("each refusal says what to do", () => {
     const listed = file().replace("{ input: 1, output: 1 }", list);
     expect(messages(listed).join("\n")).toContain(message);
     const cost = file().replace("model: x }", `model: x, cost: ${list} }`);
-    expect(messages(cost).join("\n")).toContain(message);
+    const costs = message.replace("add price", "add cost");
+    expect(messages(cost).join("\n")).toContain(costs);
   });
 
   it("a price list out of order is reported at the date in question", () => {
@@ -273,7 +274,7 @@ describe("each refusal says what to do", () => {
   });
 
   it("the errors of a vendor name both its missing address and its missing credential", () => {
-    const yaml = file().replace(/ {2}a: .*/, "  a: { kind: openai }");
+    const yaml = file().replace(/ {2}a: .*/, "  a: { preset: azure-openai }");
     expect(messages(yaml)).toEqual([
       "base_url is missing: add its address, such as base_url: https://api.example.com/v1",
       'api_key is missing: add api_key: "${env:NAME}" and set that environment variable',
