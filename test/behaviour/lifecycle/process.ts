@@ -103,8 +103,9 @@ export class Process {
 
   /** Where it listens, once it does. */
   async listening(): Promise<{ readonly url: string; readonly internalUrl: string }> {
-    const { listenUrl, internalUrl } = await this.logged("listening");
-    return { url: String(listenUrl), internalUrl: String(internalUrl) };
+    const { listenUrl, publicUrl, internalUrl } = await this.logged("listening");
+    // Release 0.2.0 logs the address as publicUrl.
+    return { url: String(listenUrl ?? publicUrl), internalUrl: String(internalUrl) };
   }
 
   /** Drains it. */
