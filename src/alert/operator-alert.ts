@@ -1,15 +1,15 @@
-/** What operators are alerted of, and how an alert is written. Pure. */
+/** The states that operators are alerted of, and the text of an alert. Pure. */
 import { isoTime } from "../core/iso-time.ts";
 
 /** Something that needs the operator, while it lasts. */
 export interface Condition {
-  /** What it is, in lower case with underscores, such as `credential_refused`. */
+  /** The kind, in lower case with underscores, such as `credential_refused`. */
   readonly name: string;
-  /** What it is about, such as a vendor; empty for the whole installation. Without secrets. */
+  /** The part that it is about, such as a vendor; empty for the whole. Without secrets. */
   readonly subject: string;
-  /** `critical`: calls fail or money is lost. `warning`: they will, if nobody acts. */
+  /** `critical`: calls fail or money is lost. `warning`: they will, without an action. */
   readonly severity: "critical" | "warning";
-  /** What is the case, and what to do. */
+  /** A description of the state, and what to do. */
   readonly text: string;
 }
 

@@ -10,7 +10,7 @@ import type { Condition, OperatorMessage } from "./operator-alert.ts";
 /** Options of {@link createOperatorAlertJobs}. */
 export interface OperatorAlertOptions {
   readonly pool: Pick<Pool, "query">;
-  /** What is the case in this process now. */
+  /** Reads what is the case in this process now. */
   readonly conditions: () => Promise<readonly Condition[]>;
   /** When the database became unreachable, in milliseconds since 1970; undefined if it answers. */
   readonly outageMs: () => number | undefined;

@@ -1,4 +1,4 @@
-/** What operators are alerted of: the state of every room, in words. */
+/** Finds what operators are alerted of: the state of every room, in words. */
 import { statfs } from "node:fs/promises";
 import type { Condition } from "../alert/operator-alert.ts";
 import type { BillingJobs } from "../billing/jobs.ts";

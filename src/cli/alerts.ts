@@ -23,7 +23,7 @@ export function addAlertsCommands(alerts: Command, { context, print }: CliTools)
     });
 }
 
-const nobody = "nobody is alerted: add alerts: to uas.yaml";
+const noAddress = "no address gets alerts: add alerts: to uas.yaml";
 
 async function activeAlerts(transport: Transport): Promise<Output> {
   const { alerts, sent } = await createClient(OperatorService, transport).getActiveAlerts({});
@@ -41,7 +41,7 @@ async function activeAlerts(transport: Transport): Promise<Output> {
     rows.length === 0
       ? "nothing needs the operator"
       : table(["SINCE", "SEVERITY", "ALERT", "ABOUT", "WHAT TO DO"], rows);
-  return { json: { alerts: active, sent }, text: sent ? list : `${list}\n${nobody}` };
+  return { json: { alerts: active, sent }, text: sent ? list : `${list}\n${noAddress}` };
 }
 
 async function testAlerts(transport: Transport): Promise<Output> {
@@ -49,6 +49,6 @@ async function testAlerts(transport: Transport): Promise<Output> {
   const json = deliveries.map(({ to, error }) => ({ to, error: orNull(error) }));
   const rows = json.map(({ to, error }) => [to, error === null ? "sent" : `failed: ${error}`]);
   const hasFailed = json.length === 0 || json.some(({ error }) => error !== null);
-  const text = rows.length === 0 ? nobody : table(["TO", "RESULT"], rows);
+  const text = rows.length === 0 ? noAddress : table(["TO", "RESULT"], rows);
   return { json, text, exitCode: hasFailed ? 1 : 0 };
 }

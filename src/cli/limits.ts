@@ -39,7 +39,7 @@ export function addLimitOptions(command: Command): Command {
     .option("--zone <name>", "the time zone in which budgets reset (default: UTC)");
 }
 
-/** What an option of a rate limit may be instead of a number. */
+/** The words that a rate limit may be instead of a number. */
 const rateWords = "unlimited, or none (the defaults of the configuration)";
 
 /** A number, `unlimited`, or `none`, which is false. */

@@ -6,7 +6,7 @@ import type { ReferenceSource } from "./references.ts";
 import { duration, quote, text, word } from "./scalars.ts";
 import { list, section } from "./schema.ts";
 
-/** Who is informed. */
+/** The addresses that are informed. */
 export type AlertsConfig = z.output<ReturnType<typeof alertsSchema>>;
 
 /** The schema of the section. */

@@ -59,7 +59,7 @@ export interface Config {
   readonly sms: SmsConfig | undefined;
   /** The mail server that sends alerts; undefined if no e-mail is sent. */
   readonly smtp: SmtpConfig | undefined;
-  /** Who is alerted when the installation needs its operator; undefined if nobody is. */
+  /** The addresses that are alerted when the installation needs its operator; undefined if none. */
   readonly alerts?: AlertsConfig | undefined;
   /**
    * The line where each vendor and model begins, by its path such as `models.fast-1`. Absent where

@@ -174,7 +174,7 @@ const fileKeys = {
   sms: "The provider of one-time codes. Without it, users cannot sign in with a mobile number.",
   smtp: "The mail server that sends alerts. Without it they are sent as webhooks only.",
   alerts:
-    "Who is [alerted](observe.md#alerts-of-the-gateway) when the installation needs its operator. Default: nobody.",
+    "The addresses that are [alerted](observe.md#alerts-of-the-gateway) when the installation needs its operator. Default: none.",
   limits: "Default [rate limits](keys-and-accounts.md#rate-limits) of keys, accounts and models.",
 };
 

@@ -2,7 +2,7 @@
 
 /** Options of {@link Repeats}. */
 export interface RepeatsOptions<First> {
-  /** How many events of each kind pass in a window. */
+  /** The number of events of each kind that pass in a window. */
   readonly max: number;
   readonly windowMs: number;
   /** Kinds to count in a window. Events of further kinds do not pass, and are counted together. */

@@ -14,7 +14,7 @@ export interface OutageOptions {
   readonly ask: () => Promise<unknown>;
 }
 
-/** Interval at which the database is asked during an outage. */
+/** Interval of attempts to reach the database during an outage. */
 const askMs = 1_000;
 
 /** The outages of a database, as this process sees them. */
@@ -71,7 +71,7 @@ export class Outage {
         `the database at ${this.#options.name} answers again after ${seconds} s`,
       );
     } catch {
-      // It is asked again.
+      // The next attempt follows.
     } finally {
       this.#asking = undefined;
     }

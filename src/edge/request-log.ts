@@ -39,7 +39,7 @@ export class RequestLog {
     });
   }
 
-  /** Logs the end of a request. Of each route, status and error, the first of a minute have a line. */
+  /** Logs the end of a request. Of each route, status and error, the first ones have a line. */
   ended(request: EndedRequest): void {
     const { route, status, errorCode } = request;
     const isRefused = status >= 400;

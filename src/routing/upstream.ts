@@ -123,7 +123,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
  */
 const toldUnknownMax = 100;
 
-/** Bounds the lines of failed attempts; at the end of a minute, one line has the number of others. */
+/** Bounds the lines of failed attempts. After a minute, one line has the number of the others. */
 function createRepeats(log: UpstreamOptions["log"], text: string): Repeats<object> {
   return new Repeats({
     max: refusalRecordsMax,

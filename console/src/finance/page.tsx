@@ -148,7 +148,7 @@ function isCostUnknown(totals: UsageTotals | undefined): boolean {
   return unknown !== 0n && unknown === figures.revenue.of(totals);
 }
 
-/** The margin as a part of the revenue with known costs, as `12.3 %`; undefined if there is no revenue. */
+/** The margin as a part of the revenue with known costs, as `12.3 %`; undefined without any. */
 function marginShare(totals: UsageTotals | undefined): string | undefined {
   const revenue = figures.revenue.of(totals) - uncosted.of(totals);
   if (revenue === 0n) return undefined;

@@ -1,6 +1,6 @@
 import type { Migration } from "../migrate.ts";
 
-/** What operators are alerted of: one row for each condition that lasts. */
+/** The alerts of operators: one row for each condition that lasts. */
 export const operatorAlert0004: Migration = {
   name: "0004-operator-alert",
   compatibleFrom: "0001-baseline",

@@ -1,4 +1,4 @@
-/** What a process alerts its operator of. */
+/** The states that a process alerts its operator of. */
 import { tmpdir } from "node:os";
 import { afterEach, expect, test, vi } from "vitest";
 import { createConditions } from "../../../src/app/alert-conditions.ts";

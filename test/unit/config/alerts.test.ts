@@ -7,7 +7,7 @@ function file(...sections: readonly string[]): string {
   return ["version: 1\nvendors: { demo: { kind: demo } }\nmodels: {}", ...sections].join("\n");
 }
 
-it("webhooks may be private and hold a secret; nobody is alerted without the section", () => {
+it("webhooks may be private and hold a secret; without the section there are none", () => {
   const env = { HOOK: "http://10.0.0.7:9000/services/T0/secret" };
   const section = 'alerts: { webhooks: [{ url: "${env:HOOK}", format: slack }], repeat: 1h }';
   expect(loadText(file(section), { env }).alerts).toEqual({

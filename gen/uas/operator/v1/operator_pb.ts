@@ -588,28 +588,28 @@ export const ProcessInfoSchema: GenMessage<ProcessInfo> = /*@__PURE__*/
  */
 export type ActiveAlert = Message<"uas.operator.v1.ActiveAlert"> & {
   /**
-   * What it is, for example `credential_refused`.
+   * The name of its kind, for example `credential_refused`.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * What it is about, for example a vendor. Empty for the whole installation.
+   * The part that it is about, for example a vendor. Empty for the whole installation.
    *
    * @generated from field: string subject = 2;
    */
   subject: string;
 
   /**
-   * `critical`: calls fail or money is lost. `warning`: they will, if nobody acts.
+   * `critical`: calls fail or money is lost. `warning`: they will, without an action.
    *
    * @generated from field: string severity = 3;
    */
   severity: string;
 
   /**
-   * What is the case, and what to do.
+   * A description of the state, and what to do.
    *
    * @generated from field: string text = 4;
    */
