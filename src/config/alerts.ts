@@ -14,7 +14,10 @@ export function alertsSchema(references: ReferenceSource) {
   const webhook = section(
     {
       /** `http://` or `https://`; it may be private. It may contain a secret: never logged. */
-      url: text(references, 2_000, { fix: "add its address", parse: parseUrl }),
+      url: text(references, 2_000, {
+        fix: "add its address",
+        parse: (url) => parseUrl(url, references),
+      }),
       format: word(["json", "slack"]).default("json"),
     },
     { about: webhookKeys },
@@ -60,7 +63,8 @@ export function checkAlerts(
   }
 }
 
-function parseUrl(value: string): Parsed<string> {
+function parseUrl(value: string, { placeholder }: ReferenceSource): Parsed<string> {
+  if (placeholder !== undefined && value.includes(placeholder)) return { value };
   const url = URL.parse(value);
   if (url?.protocol === "https:" || url?.protocol === "http:") return { value };
   // The value may contain a secret: it is not repeated.

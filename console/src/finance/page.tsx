@@ -46,7 +46,7 @@ function fittingBucket({ range = "30d" }: FinanceSearch): keyof typeof buckets {
 export function FinancePage() {
   const { finance: text, common } = useText();
   const search = useSearch({ from: "/inside/operator/finance" });
-  const { range = "30d", group = "model", figure = "margin" } = search;
+  const { range = "30d", group = "model", figure = "revenue" } = search;
   const accountNames = useAccountNames(group === "account");
   const bucket = buckets[search.bucket ?? fittingBucket(search)];
   const view: UsageView = { range, bucket, group: groups[group] };
@@ -85,7 +85,7 @@ function Choices({ search }: { search: FinanceSearch }) {
     <Card className="grid grid-cols-2 gap-3 p-4 xl:grid-cols-4">
       <SelectField
         label={text.figure}
-        value={search.figure ?? "margin"}
+        value={search.figure ?? "revenue"}
         choices={figureNames.map((value) => ({ value, label: text.figures[value] }))}
         onChoose={(figure) => set({ figure })}
       />
