@@ -2,7 +2,7 @@ import { defineEntity, p } from "@mikro-orm/core";
 
 /**
  * An account owns API keys and one balance. Its money is in the tables of billing. `state`:
- * AccountState. `discountBp`: basis points. `lowBalanceThreshold`: nano-USD. A trigger sets
+ * AccountState. `discountBp`: basis points. `priceList`: empty if it has the usual prices. `lowBalanceThreshold`: nano-USD. A trigger sets
  * `changeTime`.
  */
 export const AccountEntity = defineEntity({
@@ -16,6 +16,7 @@ export const AccountEntity = defineEntity({
     suspendReason: p.text().nullable(),
     suspendTime: p.datetime().columnType("timestamptz").nullable(),
     discountBp: p.integer().default(0),
+    priceList: p.text().default(""),
     lowBalanceThreshold: p.bigint().nullable(),
     alertUrl: p.text().nullable(),
     alertEmails: p.array().columnType("text[]").nullable(),

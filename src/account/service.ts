@@ -43,6 +43,8 @@ interface AccountServiceOptions {
   readonly budgets: Budgets;
   /** Hosts that addresses of alerts may have although they are not public. None by default. */
   readonly allowHosts?: readonly string[];
+  /** Returns the price lists that accounts can have. None by default. */
+  readonly priceLists?: (() => ReadonlySet<string> | undefined) | undefined;
   /** Whether alerts can be sent by e-mail. Default true. */
   readonly canMail?: boolean;
 }
@@ -136,7 +138,7 @@ function getAndChange(
       const caller = values.get(callerKey);
       const id = parseAccountId(caller, request.account?.accountId ?? "");
       const changed = {
-        ...readAccountChange(request, caller),
+        ...readAccountChange(request, caller, options),
         ...readAlertChange(request, options),
       };
       const wanted = membersOf(request.updateMask).has("budgets")
@@ -192,11 +194,11 @@ function changeAccount(
 
 /** The changeable facts of an account, for the operator log. */
 function factsOf(row: AccountRow): Facts {
-  const { name, discountBp, lowBalanceThreshold, state, suspendReason } = row;
+  const { name, discountBp, priceList, lowBalanceThreshold, state, suspendReason } = row;
   const { alertUrl, alertEmails, rpm, tpm, concurrency, limitWaitMs } = row;
   const alerts = { lowBalanceThreshold, alertUrl, alertEmails };
   const limits = { rpm, tpm, concurrency, limitWaitMs };
-  return { name, discountBp, ...alerts, ...limits, state, suspendReason };
+  return { name, discountBp, priceList, ...alerts, ...limits, state, suspendReason };
 }
 
 /** Changed members of an account and their new values. */
@@ -205,6 +207,7 @@ type ChangedAccount = Partial<
     AccountRow,
     | "name"
     | "discountBp"
+    | "priceList"
     | "lowBalanceThreshold"
     | "alertUrl"
     | "alertEmails"
@@ -226,9 +229,10 @@ type ChangedAccount = Partial<
 function readAccountChange(
   { account, updateMask }: UpdateAccountRequest,
   caller: Caller | undefined,
+  { priceLists = () => undefined }: Pick<AccountServiceOptions, "priceLists">,
 ): ChangedAccount {
   const members = membersOf(updateMask);
-  for (const member of ["discount_bp", "rate_limits", "limit_wait"]) {
+  for (const member of ["discount_bp", "price_list", "rate_limits", "limit_wait"]) {
     if (members.has(member) && caller?.kind !== "operator") throw onlyOperator(member);
   }
   return {
@@ -236,10 +240,20 @@ function readAccountChange(
     ...(members.has("rate_limits") && rateColumns(account?.rateLimits)),
     ...(members.has("limit_wait") && { limitWaitMs: readLimitWait(account?.limitWait) }),
     ...(members.has("discount_bp") && { discountBp: account?.discountBp ?? 0 }),
+    ...(members.has("price_list") && {
+      priceList: readPriceList(account?.priceList ?? "", priceLists()),
+    }),
     ...(members.has("low_balance_threshold") && {
       lowBalanceThreshold: account?.lowBalanceThreshold?.amountNanos ?? null,
     }),
   };
+}
+
+/** @throws GatewayError INVALID_REQUEST if the configuration has no such price list */
+function readPriceList(name: string, lists: ReadonlySet<string> = new Set()): string {
+  if (name === "" || lists.has(name)) return name;
+  const have = lists.size === 0 ? "none" : [...lists].join(", ");
+  throw invalid("price_list", `there is no price list ${name} (have: ${have})`);
 }
 
 /**
@@ -353,6 +367,7 @@ function accountMessage(
     suspendReason: (caller?.kind === "operator" && suspendReason) || "",
     ...(suspendTime && { suspendTime: timestampFromDate(suspendTime) }),
     discountBp: row.discountBp,
+    priceList: row.priceList,
     budgets: [...budgets],
     ...rateMember(row),
     ...(limitWaitMs != null && { limitWait: durationFromMs(limitWaitMs) }),

@@ -207,6 +207,7 @@ function createRooms({
   const { pool, orm } = database;
   const budgets = createBudgets(pool);
   const accounts = createAccountService({
+    priceLists: () => config.priceLists,
     orm,
     budgets,
     clock,

@@ -5,6 +5,7 @@ import { dirname, resolve } from "node:path";
 import type { Config, Settings } from "../config/config.ts";
 import { hashOf, loadConfig, loadWithCommands, readSource } from "../config/load.ts";
 import { secretFiles } from "../config/references.ts";
+import { ConfigError } from "../config/problems.ts";
 import type { Queryable } from "../db/pool/queryable.ts";
 import { etagOf, newestRevision } from "../operator/configuration/revisions.ts";
 import { readSecrets } from "../operator/configuration/secrets.ts";
@@ -70,6 +71,28 @@ export function watchedFile(
   return { path, onEdit: watchesConfig ? "load" : isFirst ? "log" : "nothing" };
 }
 
+/**
+ * Checks that accounts have no price list that a configuration lacks: they would be charged the
+ * usual prices without a word.
+ *
+ * @throws ConfigError
+ */
+async function requirePriceLists(
+  pool: Queryable,
+  { source, priceLists = new Set() }: Config,
+): Promise<void> {
+  const { rows } = await pool.query<{ name: string; accounts: string }>(
+    `select price_list as name, count(*) as accounts from account
+       where price_list <> '' and price_list <> all($1) group by price_list order by price_list`,
+    [[...priceLists]],
+  );
+  const problems = rows.map(
+    ({ name, accounts }) =>
+      `${source}:1:1 price_lists: ${accounts} accounts have the price list ${name}: keep it, or give them another one by \`uas account price-list\``,
+  );
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
 /** Creates the loader of a process. */
 export function createConfigLoader(options: LoaderOptions): ConfigLoader {
   const { pool, masterKey, readConfig, unresolved } = options;
@@ -80,7 +103,9 @@ export function createConfigLoader(options: LoaderOptions): ConfigLoader {
       const secrets = await readSecrets(pool, masterKey);
       const etag = etagOf(newest);
       if (newest === undefined || newest.document === null) {
-        return { config: await readConfig(secrets), etag };
+        const config = await readConfig(secrets);
+        await requirePriceLists(pool, config);
+        return { config, etag };
       }
       const { number, document: content } = newest;
       const document = {
@@ -89,20 +114,25 @@ export function createConfigLoader(options: LoaderOptions): ConfigLoader {
         revision: number,
         isStored: true,
       };
-      const kinds = servedKinds;
-      return {
-        config: loadConfig({ ...surroundings, document, kinds, secrets, unresolved }),
-        etag,
-      };
+      const config = loadConfig({
+        ...surroundings,
+        document,
+        kinds: servedKinds,
+        secrets,
+        unresolved,
+      });
+      await requirePriceLists(pool, config);
+      return { config, etag };
     },
     async parse(content, source) {
-      const secrets = await readSecrets(pool, masterKey);
-      return loadConfig({
+      const config = loadConfig({
         ...surroundings,
         document: { source, content, isStored: true },
         kinds: servedKinds,
-        secrets,
+        secrets: await readSecrets(pool, masterKey),
       });
+      await requirePriceLists(pool, config);
+      return config;
     },
     secretFiles: (document) => {
       const folder = dirname(resolve(process.env["UAS_CONFIG"] ?? "uas.yaml"));

@@ -304,6 +304,7 @@ async function assemble(
     state,
     settings,
     background: responses.background,
+    pool,
     media: tasks.media,
   });
 

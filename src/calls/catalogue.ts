@@ -14,6 +14,7 @@ import {
 import type { Config, ModelConfig, PriceConfig } from "../config/config.ts";
 import { priceMessage } from "../config/price-message.ts";
 import { pageSizeMax, taskRunMs } from "../core/limits.ts";
+import { pricesFor } from "../billing/prices/pricing.ts";
 import { priceUnits } from "../config/price-units.ts";
 import { priceAt } from "../config/price.ts";
 import type { Caller } from "../core/caller.ts";
@@ -125,6 +126,8 @@ export interface ModelFacts {
   readonly offeredSince: OfferedSince;
   /** Default: no paths are listed. */
   readonly endpointsOf?: EndpointsOf;
+  /** The price list of the account that reads. Default: the usual prices. */
+  readonly priceList?: string | undefined;
   /** Decides which price is in force. */
   readonly clock: Pick<Clock, "now">;
 }
@@ -132,11 +135,11 @@ export interface ModelFacts {
 /** Converts a model to the contract's message, with the price in force now. */
 export function modelMessage(
   model: ModelConfig,
-  { offeredSince, endpointsOf = () => [], clock }: ModelFacts,
+  { offeredSince, endpointsOf = () => [], priceList, clock }: ModelFacts,
 ): Model {
-  const { key: modelKey, name, type, maxOutputTokens, prices } = model;
+  const { key: modelKey, name, type, maxOutputTokens } = model;
   const { deadlineMs = taskRunMs, cancelBilling = CancelBilling.NONE } = model;
-  const priceNow = priceAt(prices, clock.now());
+  const priceNow = priceAt(pricesFor(model, priceList), clock.now());
   const price = priceMessage(priceNow);
   const limits = { maxOutputTokens, deadline: durationFromMs(deadlineMs), cancelBilling };
   const since = offeredSince(model);

@@ -1,9 +1,11 @@
 /** Connects the parts of the room of calls: the pipeline, the handlers and the services. */
 import { join } from "node:path";
+import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { MediaService } from "../../gen/uas/inference/v1/media_service_pb.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
+import { priceListOf } from "../billing/prices/price-rpcs.ts";
 import type { Pricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings, ModelConfig } from "../config/config.ts";
 import type { OnRefusedKey } from "../core/caller.ts";
@@ -105,6 +107,7 @@ interface InferenceRoomOptions {
   /** `dataDir`: temporary files are in a folder of it. */
   readonly settings: Pick<Settings, "dataDir">;
   readonly background: BackgroundResponses;
+  readonly pool: Pool;
   /** Runs requests for images and speech as tasks. */
   readonly media: MediaTasks;
 }
@@ -148,7 +151,14 @@ export function createInference(options: InferenceRoomOptions): InferenceRoom {
     services: [
       serve(
         InferenceService,
-        createInferenceService({ admission, catalogue, handlers, countTokens, modelFacts }),
+        createInferenceService({
+          admission,
+          catalogue,
+          handlers,
+          countTokens,
+          modelFacts,
+          priceListOf: (caller) => priceListOf(options.pool, caller),
+        }),
       ),
       serve(MediaService, createMediaService(handlers)),
     ],

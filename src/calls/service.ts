@@ -41,6 +41,8 @@ export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
   /** For lists of models. */
   readonly modelFacts: ModelFacts;
+  /** Reads the price list of a caller's account; empty if it has none. */
+  readonly priceListOf: (caller: Caller) => Promise<string>;
   readonly handlers: InferenceHandlers;
   readonly countTokens: CountTokens;
 }
@@ -49,9 +51,14 @@ export function createInferenceService({
   admission,
   catalogue,
   modelFacts,
+  priceListOf,
   handlers,
   countTokens,
 }: InferenceServiceOptions): ServiceImpl<typeof InferenceService> {
+  const factsFor = async (caller: Caller): Promise<ModelFacts> => ({
+    ...modelFacts,
+    priceList: await priceListOf(caller),
+  });
   return {
     exchange(request, rpc) {
       const context = contextOf(rpc);
@@ -94,15 +101,15 @@ export function createInferenceService({
       );
     },
 
-    listModels(request, { values }) {
-      const models = catalogue.list(admitReader(values.get(callerKey)));
-      return modelPage(models, request, modelFacts);
+    async listModels(request, { values }) {
+      const caller = admitReader(values.get(callerKey));
+      return modelPage(catalogue.list(caller), request, await factsFor(caller));
     },
 
-    getModel({ modelKey }, { values }) {
+    async getModel({ modelKey }, { values }) {
       const caller = admitReader(values.get(callerKey));
       const model = admission.model(caller, modelKey);
-      return { model: modelMessage(model, modelFacts) };
+      return { model: modelMessage(model, await factsFor(caller)) };
     },
   };
 }

@@ -144,6 +144,16 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
       run((transport) => update(transport, { accountId, discountBp }, ["discount_bp"])),
     );
   account
+    .command("price-list")
+    .description("give an account the prices of a price list, from its next call on")
+    .argument("<account>", "account id")
+    .argument("<name>", "a name under price_lists, or none for the usual prices")
+    .action((accountId: string, name: string) =>
+      run((transport) =>
+        update(transport, { accountId, priceList: name === "none" ? "" : name }, ["price_list"]),
+      ),
+    );
+  account
     .command("alert")
     .description("set the low-balance alert of an account, and who gets alerts")
     .argument("<account>", "account id")
@@ -267,6 +277,7 @@ function accountTerms(account: Account | undefined) {
     suspendReason: orNull(account?.suspendReason ?? ""),
     suspendedAt: timeText(account?.suspendTime),
     discountPercent: percentText(account?.discountBp ?? 0),
+    priceList: orNull(account?.priceList ?? ""),
     lowBalanceThreshold: threshold === undefined ? null : usdText(threshold),
     alertUrl: orNull(account?.alertUrl ?? ""),
     alertEmails: account?.alertEmails ?? [],

@@ -47,6 +47,8 @@ export interface Config {
   readonly vendors: ReadonlyMap<string, VendorConfig>;
   /** By model key, in the file's order. Only models that this version can serve. */
   readonly models: ReadonlyMap<string, ModelConfig>;
+  /** The names of the price lists that accounts can have. Absent: none. */
+  readonly priceLists?: ReadonlySet<string> | undefined;
   /** Absent if no page of another origin may call. */
   readonly cors?: CorsConfig | undefined;
   /** Absent if everything is kept. */
@@ -250,6 +252,8 @@ export interface ModelConfig {
   readonly cancelBilling?: CancelBilling | undefined;
   /** Its prices by time, at least one. `priceAt` selects the current one. */
   readonly prices: readonly DatedPrice[];
+  /** Its prices for accounts with a price list, by the name of the list. Absent: there is none. */
+  readonly listPrices?: ReadonlyMap<string, readonly DatedPrice[]> | undefined;
 }
 
 /** A vendor and its model that calls of a model can go to. */

@@ -75,6 +75,9 @@ export class LiveConfig implements Config {
   get models(): Config["models"] {
     return this.#current.models;
   }
+  get priceLists(): Config["priceLists"] {
+    return this.#current.priceLists;
+  }
   get cors(): Config["cors"] {
     return this.#current.cors;
   }

@@ -11,6 +11,7 @@ import { ConfigDocument, pathText } from "./document.ts";
 import type { ServedKinds } from "./kinds.ts";
 import { checkFallbackModels, modelsSchema, servedModels } from "./models.ts";
 import { ConfigError } from "./problems.ts";
+import { checkPriceLists, priceListsSchema } from "./price-lists.ts";
 import { readProblem, type ReferenceSource } from "./references.ts";
 import { retentionSchema } from "./retention.ts";
 import { limitDefaultsSchema } from "./routing.ts";
@@ -91,10 +92,11 @@ export function loadConfig(options: LoadOptions): Config {
   document.problems.failIfAny();
   if (file === undefined) throw new Error("a file without problems was refused");
   checkFallbackModels(document, file.models);
+  checkPriceLists(document, file.models, file.priceLists);
   if (file.alerts !== undefined) checkAlerts(document, { ...file, alerts: file.alerts });
   document.problems.failIfAny();
   const vendors = servedVendors(document, file.vendors, options.kinds);
-  const models = servedModels(document, file.models, vendors);
+  const models = servedModels(document, file.models, { vendors, priceLists: file.priceLists });
   return {
     source,
     revision: options.document?.revision,
@@ -103,6 +105,7 @@ export function loadConfig(options: LoadOptions): Config {
     isDemo: source === demoSource,
     vendors: configsOf(vendors),
     models,
+    priceLists: new Set(file.priceLists.keys()),
     cors: file.cors,
     retention: file.retention,
     webhooks: file.webhooks,
@@ -147,6 +150,7 @@ export function fileSchema(
       version: scalar("1", parseVersion, "add version: 1").meta({ type: "integer", const: 1 }),
       vendors: vendorsSchema(references, kinds),
       models: modelsSchema(references, vendorNames),
+      price_lists: priceListsSchema.default(new Map()),
       cors: corsSchema(references).default({ origins: [] }),
       retention: retentionSchema.default({ calls: undefined }),
       webhooks: webhooksSchema(references).default({ allowHosts: [], caFile: undefined }),
@@ -172,6 +176,8 @@ const fileKeys = {
   storage: "Where result files of tasks are kept. Default: the data folder.",
   console: "Who can sign in to the [console](console.md).",
   sms: "The provider of one-time codes. Without it, users cannot sign in with a mobile number.",
+  price_lists:
+    "Other prices, for [accounts that have a list](keys-and-accounts.md#price-lists), by the name of the list.",
   smtp: "The mail server that sends alerts. Without it they are sent as webhooks only.",
   alerts:
     "The addresses that are [alerted](observe.md#alerts-of-the-gateway) when the installation needs its operator. Default: none.",

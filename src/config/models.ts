@@ -7,6 +7,7 @@ import type { ConfigDocument, Path } from "./document.ts";
 import { cancelBillings, modelTypeWord, modelTypes } from "./kinds.ts";
 import { holdOutputTokensDefault } from "../core/limits.ts";
 import { priceChangesSchema, type PricesSchema, pricesSchema } from "./price.ts";
+import { listPricesOf, type PriceLists } from "./price-lists.ts";
 import { serviceTiersSchema, withServiceTiers } from "./tier-prices.ts";
 import type { ReferenceSource } from "./references.ts";
 import { checkShares, retrySchema, shareAbout, shareKeys } from "./routing.ts";
@@ -99,6 +100,11 @@ function modelSchema(
       cancel_billing: word([...cancelBillings.keys()]).optional(),
       price: prices,
       tiers,
+      price_lists: named(prices, {
+        what: "prices by the name of a price list",
+        fix: "",
+        checkName: () => undefined,
+      }).optional(),
     },
     { about: modelKeys },
   );
@@ -130,6 +136,8 @@ const modelKeys = {
     "Charge for cancelled tasks: `none`, or [the usage that the vendor reports](tasks.md#cancelled-tasks). Default: `upstream` for `TEXT`, else `none`.",
   price:
     "Prices in US dollars. A list has [prices with their dates](configuration.md#prices-that-change).",
+  price_lists:
+    "Prices in [price lists](keys-and-accounts.md#price-lists), instead of the price with the list's markup.",
   tiers: "`TEXT`: prices of [service tiers](configuration.md#service-tiers). Default: none.",
 };
 
@@ -247,7 +255,7 @@ function fallbackProblem(
 export function servedModels(
   document: ConfigDocument,
   models: ReadonlyMap<string, WrittenModel>,
-  vendors: Vendors,
+  { vendors, priceLists }: { readonly vendors: Vendors; readonly priceLists: PriceLists },
 ): ReadonlyMap<string, ModelConfig> {
   const served = new Map<string, ModelConfig>();
   for (const [key, written] of models) {
@@ -255,7 +263,7 @@ export function servedModels(
     const routes = servedRoutes(document, key, { written, type, vendors });
     if (routes.length === 0) continue;
     warnOfFuture(document, ["models", key, "price"], written.price);
-    served.set(key, modelConfig(key, written, { type, routes }));
+    served.set(key, modelConfig(key, written, { type, routes, priceLists }));
   }
   const message = "no model can be called: every call will answer 404";
   if (served.size === 0) document.warn(["models"], message);
@@ -278,8 +286,17 @@ function warnOfFuture(document: ConfigDocument, path: Path, prices: readonly Dat
 function modelConfig(
   key: string,
   written: WrittenModel,
-  { type, routes }: { readonly type: ModelType; readonly routes: readonly RouteConfig[] },
+  {
+    type,
+    routes,
+    priceLists,
+  }: {
+    readonly type: ModelType;
+    readonly routes: readonly RouteConfig[];
+    readonly priceLists: PriceLists;
+  },
 ): ModelConfig {
+  const prices = withServiceTiers(written.price, written.tiers);
   const maxOutputTokens = written.maxOutputTokens ?? 0;
   // Hidden reasoning is in no text with which a hold could grow.
   const heldDefault = written.reasoning === true ? maxOutputTokens : holdOutputTokensDefault;
@@ -302,7 +319,10 @@ function modelConfig(
     cancelBilling:
       cancelBillings.get(written.cancelBilling ?? "") ??
       (type === ModelType.TEXT ? CancelBilling.UPSTREAM : CancelBilling.NONE),
-    prices: withServiceTiers(written.price, written.tiers),
+    prices,
+    ...(priceLists.size > 0 && {
+      listPrices: listPricesOf(prices, written.priceLists ?? new Map(), priceLists),
+    }),
   };
 }
 

@@ -34,6 +34,8 @@ export interface KeyCaller {
   readonly limitWaitMs?: number | undefined;
   /** Discount on the account's prices in basis points, 0 to 10,000; 100 is 1 %. Default 0. */
   readonly discountBp?: number | undefined;
+  /** The account's price list. Default: none. */
+  readonly priceList?: string | undefined;
   /** Whether the account is suspended, so that its calls are refused. Default false. */
   readonly isSuspended?: boolean | undefined;
 }

@@ -4,6 +4,7 @@ import { baseline0001 } from "./migration/0001-baseline.ts";
 import { idempotentCalls0002 } from "./migration/0002-idempotent-calls.ts";
 import { configuration0003 } from "./migration/0003-configuration.ts";
 import { operatorAlert0004 } from "./migration/0004-operator-alert.ts";
+import { priceList0005 } from "./migration/0005-price-list.ts";
 
 /**
  * All migrations, oldest first. A new one is a file in migration/ and a line here; released ones
@@ -14,4 +15,5 @@ export const migrations: readonly Migration[] = [
   idempotentCalls0002,
   configuration0003,
   operatorAlert0004,
+  priceList0005,
 ];

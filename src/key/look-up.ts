@@ -35,7 +35,7 @@ const giveUpMs = 2 * lookUpTimeoutMs;
 const statement = {
   name: "key_by_digest",
   text:
-    "select k.id, k.account_id, k.models, k.state, k.spend_limit, a.discount_bp, " +
+    "select k.id, k.account_id, k.models, k.state, k.spend_limit, a.discount_bp, a.price_list, " +
     "k.rpm, k.tpm, k.concurrency, a.rpm as account_rpm, a.tpm as account_tpm, " +
     "a.concurrency as account_concurrency, a.limit_wait_ms, " +
     "a.state as account_state, " +
@@ -47,7 +47,7 @@ type KeyRow = RowOf<
   typeof ApiKeyEntity,
   "id" | "account_id" | "models" | "state" | "spend_limit" | "rpm" | "tpm" | "concurrency"
 > &
-  RowOf<typeof AccountEntity, "discount_bp" | "limit_wait_ms"> & {
+  RowOf<typeof AccountEntity, "discount_bp" | "price_list" | "limit_wait_ms"> & {
     readonly account_state: number;
     readonly account_rpm: number | null;
     readonly account_tpm: number | null;
@@ -84,6 +84,7 @@ function judge(row: KeyRow | undefined): Verdict {
     keyLimitNanos: row.spend_limit === null ? undefined : BigInt(row.spend_limit),
     ...ratesOfCaller(row),
     discountBp: row.discount_bp,
+    ...(row.price_list !== "" && { priceList: row.price_list }),
     isSuspended: row.account_state !== AccountState.ACTIVE,
   };
   return { kind: "accepted", caller, expiresInMs: row.expires_in_ms ?? Infinity };

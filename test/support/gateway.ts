@@ -47,6 +47,8 @@ export interface GatewayOptions {
   readonly console?: Partial<ConsoleConfig>;
   /** Origins whose pages may call. Default: none. */
   readonly cors?: Config["cors"];
+  /** Names of price lists that accounts can have. Default: none. */
+  readonly priceLists?: ReadonlySet<string>;
   /** Default: none. */
   readonly limits?: Config["limits"];
   /** Webhook receivers exempt from the address rules. Default: none. */
@@ -316,6 +318,7 @@ function configOf(options: GatewayOptions): Config {
       ]),
     ),
     ...(options.cors && { cors: options.cors }),
+    ...(options.priceLists && { priceLists: options.priceLists }),
     webhooks: options.webhooks ?? { allowHosts: [], caFile: undefined },
     smtp: undefined,
     limits: options.limits ?? {},

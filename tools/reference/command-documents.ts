@@ -51,11 +51,11 @@ export const commandDocuments: readonly (readonly [commands: string, document: s
   ["topup, account adjust", "`{accountId, balance, held, available, replayed}`"],
   [
     "account show",
-    "`{accountId, name, createdAt, balance, held, available, state, suspendReason, suspendedAt, discountPercent, lowBalanceThreshold, alertUrl, alertEmails, rpm, tpm, concurrency, budgets}`",
+    "`{accountId, name, createdAt, balance, held, available, state, suspendReason, suspendedAt, discountPercent, priceList, lowBalanceThreshold, alertUrl, alertEmails, rpm, tpm, concurrency, budgets}`",
   ],
   [
     "account list, account suspend, account resume, account discount, account alert, account limit",
-    "`{accountId, name, createdAt, balance, held, available, state, suspendReason, suspendedAt, discountPercent, lowBalanceThreshold, alertUrl, alertEmails, rpm, tpm, concurrency, budgets}`, without balances",
+    "`{accountId, name, createdAt, balance, held, available, state, suspendReason, suspendedAt, discountPercent, priceList, lowBalanceThreshold, alertUrl, alertEmails, rpm, tpm, concurrency, budgets}`, without balances",
   ],
   [
     "redeem create",

@@ -1,7 +1,7 @@
 /** The RPCs that show prices: configured ones, and earlier ones from the price book. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type BillingService,
   GetPriceResponseSchema,
@@ -18,6 +18,7 @@ import {
 } from "../../../gen/uas/billing/v1/price_pb.ts";
 import type { Config, DatedPrice, ModelConfig, PriceConfig } from "../../config/config.ts";
 import { priceAt } from "../../config/price.ts";
+import { type Caller, callerKey } from "../../core/caller.ts";
 import { isOperator } from "../../core/caller-rules.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -27,6 +28,7 @@ import type { RowOf } from "../../db/row.ts";
 import type { ModelPriceEntity } from "../entity.ts";
 import { type CanonicalPrice, parsePrice, priceVersion } from "./price-form.ts";
 import { priceMessage } from "../../config/price-message.ts";
+import { pricesFor } from "./pricing.ts";
 
 interface PriceRpcOptions {
   readonly pool: Queryable;
@@ -53,16 +55,19 @@ export function createPriceRpcs({
   clock,
   config,
 }: PriceRpcOptions): Pick<ServiceImpl<typeof BillingService>, "getPrice" | "listPrices"> {
-  const read = async (keys: readonly string[], withCosts: boolean): Promise<ModelPrices[]> => {
-    const { rows } = await pool.query<StoredPriceRow>(storedPricesSql, [keys]);
+  const read = async (keys: readonly string[], context: HandlerContext): Promise<ModelPrices[]> => {
+    const [{ rows }, priceList] = await Promise.all([
+      pool.query<StoredPriceRow>(storedPricesSql, [keys]),
+      priceListOf(pool, context.values.get(callerKey)),
+    ]);
     const nowMs = clock.now();
     return keys.map((modelKey) => {
       const noted = rows.filter(({ model }) => model === modelKey);
       const model = config.models.get(modelKey);
       return create(ModelPricesSchema, {
         modelKey,
-        versions: versionsOf(model, noted, nowMs),
-        costs: withCosts && model !== undefined ? costsOf(model, nowMs) : [],
+        versions: versionsOf(model, { noted, priceList, nowMs }),
+        costs: isOperator(context) && model !== undefined ? costsOf(model, nowMs) : [],
       });
     });
   };
@@ -70,7 +75,7 @@ export function createPriceRpcs({
     async getPrice({ modelKey }, context) {
       // No model has such a key, and the database would not even compare it.
       const keys = modelKey.includes("\0") ? [] : [modelKey];
-      const [prices] = await read(keys, isOperator(context));
+      const [prices] = await read(keys, context);
       if (prices === undefined || prices.versions.length === 0) throw noSuchModel(modelKey);
       return create(GetPriceResponseSchema, { prices });
     },
@@ -80,10 +85,21 @@ export function createPriceRpcs({
       const { after = "" } = page;
       const keys = [...config.models.keys()].filter((key) => key > after).toSorted();
       const { items, nextPageToken } = cutPage(page, keys, (key) => key);
-      const prices = await read(items, isOperator(context));
+      const prices = await read(items, context);
       return create(ListPricesResponseSchema, { prices, nextPageToken });
     },
   };
+}
+
+/** The price list of the caller's account; empty if it has none, and for operators. */
+export async function priceListOf(pool: Queryable, caller: Caller | undefined): Promise<string> {
+  if (caller?.kind === "key") return caller.priceList ?? "";
+  if (caller?.kind !== "session") return "";
+  const { rows } = await pool.query<{ price_list: string }>(
+    "select price_list from account where id = $1",
+    [caller.accountId],
+  );
+  return rows[0]?.price_list ?? "";
 }
 
 /**
@@ -92,16 +108,25 @@ export function createPriceRpcs({
  */
 function versionsOf(
   model: ModelConfig | undefined,
-  noted: readonly StoredPriceRow[],
-  nowMs: number,
+  {
+    noted,
+    priceList,
+    nowMs,
+  }: {
+    readonly noted: readonly StoredPriceRow[];
+    readonly priceList: string;
+    readonly nowMs: number;
+  },
 ): PriceVersion[] {
-  const configured = model === undefined ? [] : datedVersions(model.prices, nowMs);
+  const configured = model === undefined ? [] : datedVersions(pricesFor(model, priceList), nowMs);
   const rows = new Map(noted.map((row) => [row.version, row]));
   for (const each of configured) {
     const row = rows.get(each.version);
     if (row !== undefined) each.loadTime = timestampFromDate(row.load_time);
   }
   const known = new Set(configured.map(({ version }) => version));
+  // The stored versions are the usual prices.
+  if (priceList !== "") return configured;
   const past = noted.filter(({ version }) => !known.has(version)).map(pastVersion);
   return [...past, ...configured];
 }

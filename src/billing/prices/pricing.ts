@@ -2,7 +2,13 @@
  * The prices of calls, tasks and native jobs: quoted, held and charged by one implementation, and
  * stored so that each charge can be recomputed.
  */
-import type { ImageForm, ModelConfig, PriceConfig, RouteConfig } from "../../config/config.ts";
+import type {
+  DatedPrice,
+  ImageForm,
+  ModelConfig,
+  PriceConfig,
+  RouteConfig,
+} from "../../config/config.ts";
 import { imagePriceOf, imagePricesOf, priceAt } from "../../config/price.ts";
 import { servedPrice, tierPricesOf } from "../../config/tier-prices.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -22,7 +28,7 @@ export interface PriceBook {
    *
    * @throws the driver's error if the database is unreachable.
    */
-  load(models: Iterable<Pick<ModelConfig, "key" | "prices">>): Promise<void>;
+  load(models: Iterable<Pick<ModelConfig, "key" | "prices" | "listPrices">>): Promise<void>;
   /** When the model was loaded first, by any process; undefined means it never was. */
   firstLoad(model: string): Date | undefined;
   /** A stored price; `undefined` if there is no such version. */
@@ -70,11 +76,13 @@ export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
     find,
     firstLoad: (model) => firstLoads.get(model),
     async load(models) {
-      const list = [...models].flatMap(({ key, prices }) =>
+      const all = [...models];
+      const list = all.flatMap(({ key, prices }) =>
         prices.map(({ fromMs, price }) => ({ key, fromMs, price, version: version(price) })),
       );
       // Calls are charged at one price of a table, or of a service tier.
-      const charged = list.flatMap(({ price }) => [
+      const others = all.flatMap(({ listPrices = new Map() }) => [...listPrices.values()].flat());
+      const charged = [...list, ...others].flatMap(({ price }) => [
         price,
         ...imagePricesOf(price),
         ...tierPricesOf(price),
@@ -110,10 +118,12 @@ export interface Pricing {
   /**
    * The price in force when a call starts, in milliseconds since 1970. The call is held, charged
    * and recorded at this price, whatever comes into force meanwhile.
+   *
+   * @param priceList the account's; empty or a list without this model: its usual price
    */
-  priceAt(model: ModelConfig, startMs: number): PriceConfig;
+  priceAt(model: ModelConfig, startMs: number, priceList?: string): PriceConfig;
   /** The price in force now, for a task that is accepted now. */
-  priceNow(model: ModelConfig): PriceConfig;
+  priceNow(model: ModelConfig, priceList?: string): PriceConfig;
   /** When the gateway first had a price for the model; undefined if unknown. */
   offeredSince(model: ModelConfig): Date | undefined;
   /** The version of a price, for the record of a call. */
@@ -147,11 +157,19 @@ export interface ServedForm extends ImageForm {
 /** The maximum usage of a call. Absent units count as 0. */
 export type MaxUsage = Omit<HoldEstimate, "price" | "discountBp">;
 
+/** The prices of a model for an account with a price list. @param priceList empty: it has none */
+export function pricesFor(
+  { prices, listPrices }: Pick<ModelConfig, "prices" | "listPrices">,
+  priceList = "",
+): readonly DatedPrice[] {
+  return (priceList !== "" && listPrices?.get(priceList)) || prices;
+}
+
 /** Creates the pricing over the stored prices. @param clock decides which price is in force */
 export function createPricing(prices: PriceBook, clock: Clock): Pricing {
   return {
-    priceAt: (model, startMs) => priceAt(model.prices, startMs),
-    priceNow: (model) => priceAt(model.prices, clock.now()),
+    priceAt: (model, startMs, priceList) => priceAt(pricesFor(model, priceList), startMs),
+    priceNow: (model, priceList) => priceAt(pricesFor(model, priceList), clock.now()),
     offeredSince: ({ key }) => prices.firstLoad(key),
     version: (price) => prices.version(price),
     hold: (price, usage, discountBp) =>

@@ -86,9 +86,9 @@ function quoteRoutes<Out extends Chunk>(
   planned: readonly PlannedRoute[],
   isBound: boolean,
 ): Promise<Quoted<Out>> | Quoted<Out> {
-  const { call, request, model, deps } = readCall;
+  const { call, context, request, model, deps } = readCall;
   const { counter, pricing } = deps;
-  const whole = pricing.priceAt(model, call.startMs);
+  const whole = pricing.priceAt(model, call.startMs, context.caller.priceList);
   const price = whole.images === undefined ? whole : requestedPrice(readCall, whole);
   const chosen = chooseModels(readCall, { planned, price, isBound });
   const { routes, fallbacks, first } = prepareFirst(readCall, chosen);
@@ -293,7 +293,11 @@ function fallbackModels<Out extends Chunk>({
     if (models !== undefined) return [admission.textModel(context.caller, key)];
     return catalogue.list(context.caller).filter((each) => each.key === key);
   });
-  return found.map((each) => ({ model: each, price: pricing.priceAt(each, call.startMs) }));
+  const { priceList } = context.caller;
+  return found.map((each) => ({
+    model: each,
+    price: pricing.priceAt(each, call.startMs, priceList),
+  }));
 }
 
 function isWithin(

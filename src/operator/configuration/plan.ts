@@ -56,12 +56,13 @@ const batchSql = `select id, account_id, model, vendor, price_version, start_tim
   from call where id >= $1 and id < $2 and model <> '' and (charged or cost > 0 or vendor_cost > 0)
   order by id desc limit ${batchCalls}`;
 
-const accountsSql = "select id, name, discount_bp from account";
+const accountsSql = "select id, name, discount_bp, price_list from account";
 
 interface AccountRow {
   readonly id: string;
   readonly name: string;
   readonly discount_bp: number;
+  readonly price_list: string;
 }
 
 /** Sums in nano-USD. */
@@ -125,6 +126,7 @@ export async function planConfig(
       priceVersion: row.price_version,
       usage: usageOf(row),
       discountBp: accounts.get(row.account_id)?.discount_bp ?? 0,
+      priceList: accounts.get(row.account_id)?.price_list ?? "",
       isCharged: row.charged,
       isBilled,
     });

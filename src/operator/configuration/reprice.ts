@@ -14,6 +14,7 @@ import { imagePriceOf, priceAt } from "../../config/price.ts";
 import type { ServiceTier } from "../../core/service-tiers.ts";
 import { type CallUsage, callCost } from "../../billing/prices/cost.ts";
 import { priceVersion } from "../../billing/prices/price-form.ts";
+import { pricesFor } from "../../billing/prices/pricing.ts";
 import { routePriorities } from "../../routing/choice.ts";
 
 /** A recorded call, as far as its price depends on it. */
@@ -25,6 +26,8 @@ export interface PricedCall {
   readonly usage: CallUsage;
   /** Hundredths of a percent. */
   readonly discountBp: number;
+  /** The price list of its account; empty if it has none. */
+  readonly priceList: string;
   /** Whether its usage was charged; other calls were free. */
   readonly isCharged: boolean;
   /** Whether the vendor charged for it. */
@@ -68,7 +71,7 @@ export class Repricing {
     const model = this.#models.get(call.model);
     if (model === undefined) return undefined;
     const variant = this.#variantsOf(call.model).get(call.priceVersion) ?? {};
-    const price = variantOf(priceAt(model.prices, this.#atMs), variant);
+    const price = variantOf(priceAt(pricesFor(model, call.priceList), this.#atMs), variant);
     return {
       revenue: call.isCharged ? callCost(price, call.usage, call.discountBp) : 0n,
       vendorCost: call.isBilled ? this.#vendorCost(model, call, variant) : 0n,
@@ -123,7 +126,8 @@ function variantsOf(model: ModelConfig | undefined): ReadonlyMap<string, Variant
     const version = priceVersion(price);
     if (!found.has(version)) found.set(version, variant);
   };
-  for (const { price } of model?.prices ?? []) {
+  const lists = [...(model?.listPrices?.values() ?? [])].flat();
+  for (const { price } of [...(model?.prices ?? []), ...lists]) {
     add(price, {});
     for (const form of price.images ?? []) add(imagePriceOf(price, form), { form });
     for (const [tier, own] of Object.entries(price.serviceTiers ?? {})) {

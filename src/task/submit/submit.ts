@@ -8,7 +8,7 @@ import { holdRefused } from "../../billing/hold-refused.ts";
 import { batchValues } from "../../billing/ledger/apply-in.ts";
 import { applyCall, holdVerdicts } from "../../billing/ledger/batch.ts";
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { ModelConfig, PriceConfig } from "../../config/config.ts";
+import type { PriceConfig } from "../../config/config.ts";
 import { imagePriceOf, imageWordOf } from "../../config/price.ts";
 import type { KeyCaller } from "../../core/caller.ts";
 import { queuedTasksMax, submitWaitMs, taskQueueMs } from "../../core/limits.ts";
@@ -330,7 +330,7 @@ function newTask(
   const { taskModel, params, callbackId, callbackUrl } = read;
   const { model } = taskModel;
   const { discountBp = 0 } = caller;
-  const price = imagePriceAt(pricing, model, params);
+  const price = imagePriceAt(pricing.priceNow(model, caller.priceList), params);
   const holdNanos = pricing.hold(price, taskModel.units(params), discountBp);
   const asked = [model.key, model.type, JSON.stringify(params), read.fingerprint];
   const values = [
@@ -346,8 +346,7 @@ function newTask(
  *
  * @throws GatewayError INVALID_REQUEST
  */
-function imagePriceAt(pricing: TaskPricing, model: ModelConfig, params: JsonObject): PriceConfig {
-  const price = pricing.priceNow(model);
+function imagePriceAt(price: PriceConfig, params: JsonObject): PriceConfig {
   if (price.images === undefined) return price;
   const { size, resolution, quality } = params;
   const form = { size: imageWordOf(size ?? resolution), quality: imageWordOf(quality) };

@@ -142,7 +142,7 @@ async function begin(
   const { task, submitter, beside } = asked;
   const { caller } = submitter;
   const id = clock.newId();
-  const price = pricing.priceNow(task.model);
+  const price = pricing.priceNow(task.model, caller.priceList);
   const { discountBp = 0 } = caller;
   const amountNanos = pricing.hold(price, task.maxUnits ?? task.units, discountBp);
   const money = [amountNanos.toString(), pricing.version(price), discountBp];

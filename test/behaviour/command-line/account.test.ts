@@ -14,6 +14,7 @@ const plainTerms = {
   suspendReason: null,
   suspendedAt: null,
   discountPercent: "0",
+  priceList: null,
   lowBalanceThreshold: null,
   alertUrl: null,
   alertEmails: [],
