@@ -85,8 +85,8 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   cli: [...lower, "contract", "app"],
 };
 
-/** Tables that describe fields of the contract for both the gateway and the console. */
-const sharedTables = ["src/config/price-units.ts"];
+/** Tables of words and units for both the gateway and the console. */
+const sharedTables = ["kinds", "presets", "price-units"].map((name) => `src/config/${name}.ts`);
 
 interface Edge {
   readonly from: string;

@@ -15,6 +15,7 @@ import {
   readAuditSearch,
   readCallSearch,
   readCodeSearch,
+  readConfigurationSearch,
   readDeliverySearch,
   readFinanceSearch,
   readKeySearch,
@@ -188,6 +189,13 @@ const prices = createRoute({
   component: lazyRouteComponent(() => import("./prices/page.tsx"), "PricesPage"),
 });
 
+const configuration = createRoute({
+  getParentRoute: () => operator,
+  path: "/configuration",
+  validateSearch: readConfigurationSearch,
+  component: lazyRouteComponent(() => import("./configuration/page.tsx"), "ConfigurationPage"),
+});
+
 const system = createRoute({
   getParentRoute: () => operator,
   path: "/system",
@@ -216,6 +224,7 @@ const tree = root.addChildren([
       allDeliveries,
       vendors,
       prices,
+      configuration,
       finance,
       codes,
       audit,

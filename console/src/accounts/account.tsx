@@ -5,6 +5,7 @@ import { X } from "lucide-react";
 import { type Account, AccountState } from "../../../gen/uas/account/v1/account_pb.ts";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import type { User } from "../../../gen/uas/account/v1/user_pb.ts";
+import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { useText } from "../common/language.tsx";
 import { Button } from "../ui/button.tsx";
 import { FilterField } from "../ui/filter-bar.tsx";
@@ -103,4 +104,27 @@ export function AccountIdLink({ accountId }: { accountId: string }) {
       {accountId}
     </Link>
   );
+}
+
+/** Maximum number of users whose names are fetched; others are shown by their id. */
+const usersMax = 1_000;
+
+const userPrefix = "user ";
+
+/** Returns the display name of who did something: the actor of an audit entry. */
+export function useActorName(): (actor: string) => string {
+  const { audit: text } = useText();
+  const { data } = useQuery(
+    UserService.method.listUsers,
+    { pageSize: usersMax },
+    { staleTime: 60_000 },
+  );
+  const names = new Map((data?.users ?? []).map((user) => [user.userId, userName(user)]));
+  return (actor) => {
+    if (actor === "command line") return text.commandLine;
+    if (actor === "operator token") return text.operatorToken;
+    if (!actor.startsWith(userPrefix)) return actor;
+    const id = actor.slice(userPrefix.length);
+    return names.get(id) ?? text.someUser(id.slice(-4));
+  };
 }

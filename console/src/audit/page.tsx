@@ -1,9 +1,8 @@
 /** The audit log: actions of operators. */
-import { useInfiniteQuery, useQuery } from "@connectrpc/connect-query";
+import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { ShieldCheck } from "lucide-react";
 import { useState } from "react";
-import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import type { AuditEntry } from "../../../gen/uas/operator/v1/operator_pb.ts";
 import { OperatorService } from "../../../gen/uas/operator/v1/operator_service_pb.ts";
 import {
@@ -11,7 +10,7 @@ import {
   AccountFilter,
   AccountIdLink,
   useAccountNames,
-  userName,
+  useActorName,
 } from "../accounts/account.tsx";
 import { type Texts, useText } from "../common/language.tsx";
 import { paged } from "../common/rpc.ts";
@@ -287,27 +286,4 @@ export function changeText({ before, after }: Pick<AuditEntry, "before" | "after
 
 function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || value === "";
-}
-
-/** Maximum number of users whose names are fetched; others are shown by their id. */
-const usersMax = 1_000;
-
-const userPrefix = "user ";
-
-/** The display name of the actor of an entry. */
-function useActorName(): (actor: string) => string {
-  const { audit: text } = useText();
-  const { data } = useQuery(
-    UserService.method.listUsers,
-    { pageSize: usersMax },
-    { staleTime: 60_000 },
-  );
-  const names = new Map((data?.users ?? []).map((user) => [user.userId, userName(user)]));
-  return (actor) => {
-    if (actor === "command line") return text.commandLine;
-    if (actor === "operator token") return text.operatorToken;
-    if (!actor.startsWith(userPrefix)) return actor;
-    const id = actor.slice(userPrefix.length);
-    return names.get(id) ?? text.someUser(id.slice(-4));
-  };
 }

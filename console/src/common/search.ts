@@ -271,12 +271,31 @@ export const auditKinds = [
   "webhook",
   "user",
   "session",
+  "config",
 ] as const;
 
 /** Reads which entries of the audit log are listed. */
 export const readAuditSearch = searchReader({ kind: z.enum(auditKinds), account: text });
 
 export type AuditSearch = ReturnType<typeof readAuditSearch>;
+
+/** The views of the configuration. */
+export const configurationTabs = [
+  "overview",
+  "vendors",
+  "models",
+  "limits",
+  "document",
+  "revisions",
+] as const;
+
+/** Reads which view of the configuration is open, and which vendor, model or revision in it. */
+export const readConfigurationSearch = searchReader({
+  tab: z.enum(configurationTabs),
+  entry: text,
+});
+
+export type ConfigurationSearch = ReturnType<typeof readConfigurationSearch>;
 
 /** Reads the destination after the sign-in: a path of the console, never another site. */
 export const readNext = searchReader({

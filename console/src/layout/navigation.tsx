@@ -18,6 +18,7 @@ import {
   Send,
   Server,
   ShieldCheck,
+  SlidersHorizontal,
   SquareTerminal,
   Tags,
   Ticket,
@@ -48,6 +49,7 @@ interface Destination {
     | "/all-deliveries"
     | "/vendors"
     | "/prices"
+    | "/configuration"
     | "/finance"
     | "/codes"
     | "/audit"
@@ -77,6 +79,7 @@ const operatorPages: readonly Destination[] = [
   { to: "/all-deliveries", icon: Send, title: ({ layout }) => layout.allDeliveries },
   { to: "/vendors", icon: Network, title: ({ layout }) => layout.vendors },
   { to: "/prices", icon: Tags, title: ({ layout }) => layout.prices },
+  { to: "/configuration", icon: SlidersHorizontal, title: ({ layout }) => layout.configuration },
   { to: "/finance", icon: ChartCandlestick, title: ({ layout }) => layout.finance },
   { to: "/codes", icon: Ticket, title: ({ layout }) => layout.codes },
   { to: "/audit", icon: ShieldCheck, title: ({ layout }) => layout.audit },

@@ -121,45 +121,44 @@ function useFrame({ label, isLabelHidden = false, hint, error }: FieldOwn): {
 export function SelectField<Value extends string>({
   label,
   isLabelHidden = false,
+  hint,
+  error,
   value,
   choices,
   onChoose,
   className,
-}: {
+}: FieldOwn & {
   label: string;
-  isLabelHidden?: boolean;
   value: Value;
   choices: readonly Choice<Value>[];
   onChoose: (value: Value) => void;
   className?: string;
 }) {
-  const id = useId();
+  const { id, describedBy, frame } = useFrame({ label, isLabelHidden, hint, error });
   return (
     <div className={clsx("min-w-0", className)}>
-      <label
-        htmlFor={id}
-        className={isLabelHidden ? "sr-only" : "mb-1.5 block text-[0.8125rem] font-medium"}
-      >
-        {label}
-      </label>
-      <span className="relative block">
-        <select
-          id={id}
-          value={value}
-          onChange={(event) => onChoose(event.target.value as Value)}
-          className="field h-8 appearance-none truncate pr-8 text-[0.8125rem]"
-        >
-          {choices.map(({ value: each, label: text }) => (
-            <option key={each} value={each}>
-              {text}
-            </option>
-          ))}
-        </select>
-        <ChevronsUpDown
-          aria-hidden="true"
-          className="pointer-events-none absolute top-2 right-2.5 size-4 text-muted"
-        />
-      </span>
+      {frame(
+        <span className="relative block">
+          <select
+            id={id}
+            value={value}
+            aria-invalid={error !== undefined || undefined}
+            aria-describedby={describedBy}
+            onChange={(event) => onChoose(event.target.value as Value)}
+            className="field h-8 appearance-none truncate pr-8 text-[0.8125rem]"
+          >
+            {choices.map(({ value: each, label: text }) => (
+              <option key={each} value={each}>
+                {text}
+              </option>
+            ))}
+          </select>
+          <ChevronsUpDown
+            aria-hidden="true"
+            className="pointer-events-none absolute top-2 right-2.5 size-4 text-muted"
+          />
+        </span>,
+      )}
     </div>
   );
 }

@@ -120,7 +120,8 @@ export async function startConsole(
   return rig;
 }
 
-async function newContext(
+/** A new browser session. @param state its cookies. Default: none */
+export async function newContext(
   browser: Browser,
   { theme = "light", language = "en", width = 1280, hasClipboard = true }: View,
   state: Awaited<ReturnType<BrowserContext["storageState"]>> | undefined,

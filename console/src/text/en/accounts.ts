@@ -205,6 +205,10 @@ const actionNames: Readonly<Record<string, string>> = {
   "user.delete": "Removed a user",
   "user.link": "Created a sign-in link",
   "session.revoke": "Ended a session",
+  "config.apply": "Applied a configuration",
+  "config.rollback": "Rolled the configuration back",
+  "config.secret.set": "Stored a secret",
+  "config.secret.delete": "Deleted a secret",
 };
 
 export const audit = {
@@ -220,6 +224,7 @@ export const audit = {
     webhook: "Webhooks",
     user: "Users",
     session: "Sessions",
+    config: "Configuration",
   },
   anyKind: "All actions",
   actor: "By",

@@ -74,6 +74,7 @@ export const layout = {
   vendors: "Vendors",
   finance: "Finances",
   prices: "Models & prices",
+  configuration: "Configuration",
   allCalls: "All calls",
   allDeliveries: "All deliveries",
   codes: "Redeem codes",

@@ -47,7 +47,7 @@ export const models = {
 
 export const prices = {
   title: "Models & prices",
-  hint: "Active configuration. Read only: to change it, edit uas.yaml.",
+  hint: "What is in force. Change it on the page Configuration.",
   source: "Read from",
   builtIn: "the built-in demo",
   warnings: (count: number) => (count === 1 ? "1 warning" : `${count} warnings`),

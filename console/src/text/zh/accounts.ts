@@ -202,6 +202,10 @@ const actionNames: Readonly<Record<string, string>> = {
   "user.delete": "移除成员",
   "user.link": "生成登录链接",
   "session.revoke": "下线会话",
+  "config.apply": "发布配置",
+  "config.rollback": "回滚配置",
+  "config.secret.set": "保存密钥",
+  "config.secret.delete": "删除密钥",
 };
 
 export const audit: Texts["audit"] = {
@@ -217,6 +221,7 @@ export const audit: Texts["audit"] = {
     webhook: "Webhook",
     user: "成员",
     session: "登录会话",
+    config: "配置",
   },
   anyKind: "全部操作",
   actor: "操作人",

@@ -75,6 +75,7 @@ export const layout: Texts["layout"] = {
   vendors: "供应商",
   finance: "收支分析",
   prices: "模型与价格",
+  configuration: "配置管理",
   allCalls: "全部调用日志",
   allDeliveries: "全部推送记录",
   codes: "兑换码",

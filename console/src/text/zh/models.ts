@@ -48,7 +48,7 @@ export const models: Texts["models"] = {
 
 export const prices: Texts["prices"] = {
   title: "模型与价格",
-  hint: "当前生效的配置（只读）。如需更改，请编辑 uas.yaml。",
+  hint: "当前生效的配置。如需更改，请前往“配置管理”。",
   source: "配置来源",
   builtIn: "内置演示",
   warnings: (count) => `${count} 条警告`,
