@@ -23,6 +23,7 @@ export async function main(argv: readonly string[]): Promise<void> {
       serve: async (options) => (await import("./app/serve.ts")).serve(options),
       rotateMasterKey: async (options) =>
         (await import("./app/master-key.ts")).rotateMasterKey(options),
+      probeVendors: async (config) => (await import("./app/vendor-probe.ts")).probeVendors(config),
     }),
   });
 }

@@ -1,4 +1,4 @@
-/** `uas check`, which needs only the configuration. */
+/** `uas check`, which needs only the configuration, and with `--probe` the vendors. */
 import type { Command } from "commander";
 import type { Config, ModelConfig, PriceConfig, RouteConfig } from "../config/config.ts";
 import { type PriceUnit, priceUnits } from "../config/price-units.ts";
@@ -7,7 +7,8 @@ import { ConfigError } from "../config/problems.ts";
 import { formatUsd } from "../core/money.ts";
 import { serviceTiers } from "../core/service-tiers.ts";
 import { configOf, warn } from "./backend.ts";
-import type { CliContext, CliTools, Output } from "./context.ts";
+import type { CliContext, CliTools, Output, ProbedVendor } from "./context.ts";
+import { isFailed, probeJson, probeTable } from "./probe-output.ts";
 import { moments, momentText, upcoming } from "./price-dates.ts";
 import { namesUnit, tierLimits, unitPrice } from "./price-units.ts";
 
@@ -15,14 +16,24 @@ import { namesUnit, tierLimits, unitPrice } from "./price-units.ts";
 export function addCheckCommand(command: Command, { context, print }: CliTools): void {
   command
     .argument("[file]", "the file (default: UAS_CONFIG, else uas.yaml, else the built-in demo)")
-    .action(async (file: string | undefined) => {
-      print(await check(context, file));
+    .option(
+      "--probe",
+      "also ask each vendor, by a request that is free of charge, if it accepts each credential and has the models",
+    )
+    .action(async (file: string | undefined, { probe = false }: { probe?: boolean }) => {
+      print(await check(context, file, probe));
     });
 }
 
-async function check(context: CliContext, path: string | undefined): Promise<Output> {
+async function check(
+  context: CliContext,
+  path: string | undefined,
+  isProbed: boolean,
+): Promise<Output> {
   try {
-    return accepted(context, await configOf(context, { path, unresolved: "refuse" }));
+    const config = await configOf(context, { path, unresolved: "refuse" });
+    const output = accepted(context, config);
+    return isProbed ? withProbes(output, await probeAll(context, config)) : output;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const errors = error.problems;
@@ -31,7 +42,23 @@ async function check(context: CliContext, path: string | undefined): Promise<Out
   }
 }
 
-function accepted(context: CliContext, config: Config): Output {
+async function probeAll({ app }: CliContext, config: Config): Promise<readonly ProbedVendor[]> {
+  return (await app()).probeVendors(config);
+}
+
+function withProbes({ json, text }: AcceptedOutput, probes: readonly ProbedVendor[]): Output {
+  const failed = probes.filter(isFailed).length;
+  const last = failed === 0 ? text : `failed: ${failed} of ${probes.length} probes`;
+  return {
+    json: { ...json, ok: failed === 0, probes: probes.map(probeJson) },
+    text: probes.length === 0 ? text : `${probeTable(probes)}\n\n${last}`,
+    exitCode: failed === 0 ? 0 : 1,
+  };
+}
+
+type AcceptedOutput = Output & { readonly json: object };
+
+function accepted(context: CliContext, config: Config): AcceptedOutput {
   const { source } = config;
   const warnings = [...config.warnings, ...lossWarnings(config, Date.now())];
   for (const warning of warnings) warn(context, warning);

@@ -11,6 +11,21 @@ export interface CliApp {
   readonly serve: (options: ServeOptions) => Promise<void>;
   /** Encrypts the secrets of the database with the master key of the settings. */
   readonly rotateMasterKey: (options: RotateOptions) => Promise<RotatedSecrets>;
+  /** Sends each vendor one request per credential that is free of charge. Needs no database. */
+  readonly probeVendors: (config: Config) => Promise<readonly ProbedVendor[]>;
+}
+
+/** A vendor's answer to one of its credentials; see provider/probe.ts. */
+export interface ProbedVendor {
+  readonly vendor: string;
+  /** The name of the credential's variable or file. Undefined if the vendor has none. */
+  readonly credential: string | undefined;
+  readonly verdict: "ok" | "refused" | "failing" | "unknown";
+  readonly status: number | undefined;
+  readonly latencyMs: number;
+  readonly message: string;
+  /** Names of routes that the vendor does not list. */
+  readonly missingModels: readonly string[];
 }
 
 /** Options of a change of the master key. */

@@ -118,7 +118,7 @@ function fromCredentials(name: string, source: ReferenceSource): Parsed<string> 
 }
 
 /** The value of a secret before the database is open: it is read again then. */
-const notRead = "not-read-yet";
+export const notRead = "not-read-yet";
 
 function fromSecrets(name: string, { secrets }: ReferenceSource): Parsed<string> {
   if (secrets === undefined) return { value: notRead };

@@ -31,9 +31,35 @@ export interface VendorKind {
   readonly limitParameter?: "max_tokens" | "max_completion_tokens";
   /** Deviations of its vendors from their documented dialects. Absent if there are none. */
   readonly quirks?: VendorQuirks;
+  /** The request that checks its address and credential. Absent if it has neither. */
+  readonly probe?: VendorProbe;
   /** The native API, served if the configuration has a prefix for it. Absent if there is none. */
   readonly native?: NativeApi;
   create(config: VendorConfig): Vendor;
+}
+
+/** The request of a kind that checks address and credential. */
+export interface VendorProbe {
+  readonly request: (config: VendorConfig) => ProbeRequest;
+  /**
+   * Reads the names of the models of a reply; undefined if it does not list those of calls. Absent
+   * if the vendor has no list of models.
+   */
+  readonly readModels?: (reply: unknown, config: VendorConfig) => readonly string[] | undefined;
+}
+
+/** A request that is free of charge. */
+export interface ProbeRequest {
+  readonly url: string;
+  /** The headers that carry the credential, and others that the vendor requires. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body of a POST request. Default: a GET request. */
+  readonly body?: string;
+  /**
+   * Whether the request is wrong on purpose, for vendors without a free request: its refusal shows
+   * that the credential is accepted. Default false.
+   */
+  readonly isWrong?: boolean;
 }
 
 /** An open vendor. */

@@ -1,6 +1,7 @@
 /** Runs the commands and programs of the pages against a gateway, as their reader would. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { probeVendors } from "../../src/app/vendor-probe.ts";
 import { openBackend } from "../../src/app/backend.ts";
 import { runCli } from "../../src/cli/program.ts";
 import { servedKinds } from "../../src/provider/index.ts";
@@ -92,6 +93,7 @@ export async function runCommandLine({ gateway, cwd }: Reader, text: string): Pr
         openBackend,
         serve: () => Promise.reject(new Error("a page starts a second gateway")),
         rotateMasterKey: () => Promise.reject(new Error("a page changes the master key")),
+        probeVendors,
       }),
     });
     if (code !== 0) return { code, out, err: `${line}\n${err}` };

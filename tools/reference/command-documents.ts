@@ -2,7 +2,10 @@
 
 /** Documents with the commands that print them. Links are relative to docs/reference/. */
 export const commandDocuments: readonly (readonly [commands: string, document: string])[] = [
-  ["check", "`{ok, source, vendors, models, warnings}`, or `{ok: false, errors}` and exit 1"],
+  [
+    "check",
+    "`{ok, source, vendors, models, warnings}`, or `{ok: false, errors}` and exit 1; with `--probe` also `probes: [{vendor, credential, verdict, status, latencyMs, message, missingModels}]`, `verdict` one of `ok`, `refused`, `failing` (both: exit 1), `unknown`",
+  ],
   ["account create", "`{accountId}`"],
   [
     "key create",

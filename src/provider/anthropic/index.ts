@@ -4,6 +4,7 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { errorMember, textMember, createHttpVendor, baseUrlEndsWith } from "../http-vendor.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
+import { listedNames } from "../probe.ts";
 import type { VendorFault } from "../task.ts";
 
 export const anthropic: VendorKind = {
@@ -11,6 +12,13 @@ export const anthropic: VendorKind = {
   modelTypes: [ModelType.TEXT],
   needsBaseUrl: true,
   needsApiKey: true,
+  probe: {
+    request: (config) => ({
+      url: `${config.baseUrl}${baseUrlEndsWith(config, "/v1") ? "" : "/v1"}/models?limit=1000`,
+      headers: { ...keyHeader(config.apiKey), "anthropic-version": versionDefault },
+    }),
+    readModels: (reply) => listedNames(reply, "data", "id"),
+  },
   create,
 };
 
@@ -18,18 +26,21 @@ export const anthropic: VendorKind = {
 const versionDefault = "2023-06-01";
 
 function create(config: VendorConfig): Vendor {
-  const { apiKey } = config;
   // SDKs of this style expect a base URL without the version, SDKs of other styles with it. Both
   // are accepted.
   const path = baseUrlEndsWith(config, "/v1") ? "/messages" : "/v1/messages";
   return createHttpVendor(config, {
     dialects: anthropic.dialects,
-    credential: apiKey === undefined ? {} : { "x-api-key": apiKey },
+    credential: keyHeader(config.apiKey),
     defaultHeaders: { "anthropic-version": versionDefault },
     target: ({ query }) => ({ path, query }),
     countTokens: new Map([[Dialect.MESSAGES, `${path}/count_tokens`]]),
     faultOf: anthropicFault,
   });
+}
+
+function keyHeader(apiKey: string | undefined): Readonly<Record<string, string>> {
+  return apiKey === undefined ? {} : { "x-api-key": apiKey };
 }
 
 /**

@@ -3,6 +3,7 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { baseUrlEndsWith, bearerHeader, createHttpVendor, rerankDialects } from "../http-vendor.ts";
+import { listedNames } from "../probe.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 
 export const cohere: VendorKind = {
@@ -10,15 +11,19 @@ export const cohere: VendorKind = {
   modelTypes: [ModelType.RERANK],
   needsBaseUrl: true,
   needsApiKey: true,
+  probe: {
+    request: (config) => ({
+      url: `${unversioned(config)}/v1/models?endpoint=rerank&page_size=1000`,
+      headers: bearerHeader(config.apiKey),
+    }),
+    readModels: (reply) => listedNames(reply, "models", "name"),
+  },
   create,
 };
 
 function create(config: VendorConfig): Vendor {
-  // The call decides the version, whatever the address ends with.
-  const versioned = ["/v1", "/v2"].find((version) => baseUrlEndsWith(config, version)) ?? "";
-  const baseUrl = config.baseUrl.slice(0, config.baseUrl.length - versioned.length);
   return createHttpVendor(
-    { ...config, baseUrl },
+    { ...config, baseUrl: unversioned(config) },
     {
       dialects: cohere.dialects,
       credential: bearerHeader(config.apiKey),
@@ -30,4 +35,10 @@ function create(config: VendorConfig): Vendor {
       },
     },
   );
+}
+
+/** The address without a version: the call decides it, whatever the address ends with. */
+function unversioned(config: VendorConfig): string {
+  const version = ["/v1", "/v2"].find((each) => baseUrlEndsWith(config, each)) ?? "";
+  return config.baseUrl.slice(0, config.baseUrl.length - version.length);
 }

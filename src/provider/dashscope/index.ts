@@ -32,6 +32,12 @@ export const dashscope: VendorKind = {
   needsBaseUrl: true,
   needsApiKey: true,
   native: dashscopeNative,
+  probe: {
+    request: (config) => ({
+      url: `${nativeBaseUrl(config, "/api/v1", compatible)}/api/v1/tasks/?page_no=1&page_size=1`,
+      headers: bearerHeader(config.apiKey),
+    }),
+  },
   create,
 };
 

@@ -18,13 +18,23 @@ export const fal: VendorKind = {
   // fal completes and bills a job once it has begun.
   onDisconnect: "drain",
   native: falNative,
+  probe: {
+    // The status of a job that does not exist.
+    request: (config) => ({
+      url: `${nativeBaseUrl(config)}/fal-ai/flux/requests/00000000-0000-0000-0000-000000000000/status`,
+      headers: keyHeader(config.apiKey),
+      isWrong: true,
+    }),
+  },
   create,
 };
 
+function keyHeader(apiKey: string | undefined): Readonly<Record<string, string>> {
+  return apiKey === undefined ? {} : { authorization: `Key ${apiKey}` };
+}
+
 function create(config: VendorConfig): Vendor {
-  const { apiKey } = config;
-  const credential: Readonly<Record<string, string>> =
-    apiKey === undefined ? {} : { authorization: `Key ${apiKey}` };
+  const credential = keyHeader(config.apiKey);
   const queue = nativeBaseUrl(config);
   const tasks = createFalTasks(config, credential);
   const native = createNativeTransport(config, {

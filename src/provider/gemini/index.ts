@@ -4,6 +4,7 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { baseUrlEndsWith, createHttpVendor, type Target } from "../http-vendor.ts";
 import { createNativeTransport, nativeBaseUrl } from "../native-http.ts";
+import { listedNames } from "../probe.ts";
 import type { Vendor, VendorCall, VendorKind } from "../vendor.ts";
 import { geminiEmbeddings, modelName } from "./embeddings.ts";
 import { geminiFault, geminiRetryAfter } from "./faults.ts";
@@ -17,14 +18,20 @@ export const gemini: VendorKind = {
   needsApiKey: true,
   onDisconnect: "drain",
   native: geminiNative,
+  probe: {
+    request: (config) => ({
+      url: `${config.baseUrl}${versionFor(config)}/models?pageSize=1000`,
+      headers: keyHeader(config.apiKey),
+    }),
+    readModels: (reply) =>
+      listedNames(reply, "models", "name").map((name) => name.replace(/^models\//, "")),
+  },
   create,
 };
 
 function create(config: VendorConfig): Vendor {
-  const { apiKey } = config;
-  const credential = apiKey === undefined ? {} : { "x-goog-api-key": apiKey };
-  const version =
-    baseUrlEndsWith(config, "/v1beta") || baseUrlEndsWith(config, "/v1") ? "" : "/v1beta";
+  const credential = keyHeader(config.apiKey);
+  const version = versionFor(config);
   return createHttpVendor(config, {
     dialects: gemini.dialects,
     credential,
@@ -43,6 +50,15 @@ function create(config: VendorConfig): Vendor {
       bases: [{ name: "api", url: nativeBaseUrl(config, "/v1beta", "/v1"), below: "" }],
     }),
   });
+}
+
+function keyHeader(apiKey: string | undefined): Readonly<Record<string, string>> {
+  return apiKey === undefined ? {} : { "x-goog-api-key": apiKey };
+}
+
+/** The version that the address lacks; empty if it has one. */
+function versionFor(config: VendorConfig): string {
+  return baseUrlEndsWith(config, "/v1beta") || baseUrlEndsWith(config, "/v1") ? "" : "/v1beta";
 }
 
 /** The caller's query is of another style, and none of it means anything here. */

@@ -9,11 +9,24 @@ export const jina: VendorKind = {
   modelTypes: [ModelType.RERANK],
   needsBaseUrl: true,
   needsApiKey: true,
+  probe: {
+    // A request without documents costs nothing.
+    request: (config) => ({
+      url: config.baseUrl + pathFor(config),
+      headers: bearerHeader(config.apiKey),
+      body: "{}",
+      isWrong: true,
+    }),
+  },
   create,
 };
 
+function pathFor(config: VendorConfig): string {
+  return baseUrlEndsWith(config, "/v1") ? "/rerank" : "/v1/rerank";
+}
+
 function create(config: VendorConfig): Vendor {
-  const path = baseUrlEndsWith(config, "/v1") ? "/rerank" : "/v1/rerank";
+  const path = pathFor(config);
   return createHttpVendor(config, {
     dialects: jina.dialects,
     credential: bearerHeader(config.apiKey),

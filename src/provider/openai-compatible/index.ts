@@ -8,6 +8,7 @@ import type { VendorConfig } from "../../config/config.ts";
 import { bearerHeader, createHttpVendor, rerankDialects } from "../http-vendor.ts";
 import { openaiFault } from "../openai/faults.ts";
 import { openaiMedia } from "../openai/media.ts";
+import { openaiProbe } from "../openai-probe.ts";
 import { createOpenaiTasks } from "../openai/tasks.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 import { textsForm } from "./rerank.ts";
@@ -27,6 +28,7 @@ export const openaiCompatible: VendorKind = {
   ],
   needsBaseUrl: true,
   needsApiKey: false,
+  probe: openaiProbe,
   create,
 };
 

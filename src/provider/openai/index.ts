@@ -5,6 +5,7 @@ import type { VendorConfig } from "../../config/config.ts";
 import { bearerHeader, createHttpVendor, pathOf } from "../http-vendor.ts";
 import { openaiFault } from "./faults.ts";
 import { openaiMedia } from "./media.ts";
+import { openaiProbe } from "../openai-probe.ts";
 import { createOpenaiTasks } from "./tasks.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 
@@ -20,6 +21,7 @@ export const openai: VendorKind = {
   ],
   needsBaseUrl: true,
   needsApiKey: true,
+  probe: openaiProbe,
   create,
 };
 

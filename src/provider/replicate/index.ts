@@ -16,6 +16,12 @@ export const replicate: VendorKind = {
   needsBaseUrl: true,
   needsApiKey: true,
   native: replicateNative,
+  probe: {
+    request: (config) => ({
+      url: `${nativeBaseUrl(config, "/v1")}/v1/account`,
+      headers: bearerHeader(config.apiKey),
+    }),
+  },
   create,
 };
 

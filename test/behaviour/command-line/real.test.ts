@@ -30,6 +30,7 @@ async function uas(...line: string[]) {
       ...(await import("../../../src/app/backend.ts")),
       ...(await import("../../../src/app/serve.ts")),
       ...(await import("../../../src/app/master-key.ts")),
+      ...(await import("../../../src/app/vendor-probe.ts")),
     }),
   });
   const json = JSON.parse(out === "" ? "null" : out) as Readonly<Record<string, string>>;

@@ -9,6 +9,8 @@ import type {
   OpenOptions,
 } from "../../../src/cli/context.ts";
 import { type ExitCode, runCli } from "../../../src/cli/program.ts";
+import { probeVendors } from "../../../src/app/vendor-probe.ts";
+import { servedKinds as allKinds } from "../../../src/provider/index.ts";
 import { servedKinds } from "../../unit/config/support.ts";
 
 /** Result of a command. */
@@ -33,11 +35,13 @@ interface World {
   readonly files?: Readonly<Record<string, string>>;
   /** Thrown instead of opening. */
   readonly refusal?: Error;
+  /** Whether all kinds of vendors are served. Default: two. */
+  readonly hasAllKinds?: boolean;
 }
 
 /** Runs a command in an empty folder against fake services. */
 export async function run(line: readonly string[], world: World = {}): Promise<Ran> {
-  const { routes = () => {}, env = {}, files = {}, refusal } = world;
+  const { routes = () => {}, env = {}, files = {}, refusal, hasAllKinds = false } = world;
   const cwd = mkdtempSync(join(tmpdir(), "uas-cli-"));
   const seen = { out: "", err: "", closed: 0 };
   const opened: OpenBackendOptions[] = [];
@@ -53,6 +57,7 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
       served.push(options);
     },
     rotateMasterKey: () => Promise.reject(new Error("not needed")),
+    probeVendors,
   };
   const context: CliContext = {
     env: { DATABASE_URL: "postgresql://127.0.0.1/fake", ...env },
@@ -60,7 +65,7 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
     version: "1.2.3",
     out: (text) => void (seen.out += text),
     err: (text) => void (seen.err += text),
-    servedKinds: async () => servedKinds,
+    servedKinds: async () => (hasAllKinds ? allKinds : servedKinds),
     app: async () => app,
   };
   try {
