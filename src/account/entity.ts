@@ -2,8 +2,8 @@ import { defineEntity, p } from "@mikro-orm/core";
 
 /**
  * An account owns API keys and one balance. Its money is in the tables of billing. `state`:
- * AccountState. `discountBp`: basis points. `priceList`: empty if it has the usual prices. `lowBalanceThreshold`: nano-USD. A trigger sets
- * `changeTime`.
+ * AccountState. `discountBp`: basis points. `priceList`: empty if it has the usual prices.
+ * `lowBalanceThreshold`: nano-USD. A trigger sets `changeTime`.
  */
 export const AccountEntity = defineEntity({
   name: "AccountEntity",

@@ -44,7 +44,10 @@ it("the commands of the page create an account with a balance and a key, and the
   const file = join(cwd, "uas.yaml");
   writeFileSync(
     file,
-    (configuration?.text ?? "").replace("https://api.openai.com/v1", `${openai.url}/v1`),
+    (configuration?.text ?? "").replace(
+      "{ kind: openai,",
+      `{ kind: openai, base_url: "${openai.url}/v1",`,
+    ),
   );
   const env = {
     DATABASE_URL: database.url,
