@@ -59,8 +59,9 @@ export function directHandlers(
   };
 }
 
-function contextOf({ keyCaller, requestId, idempotencyKey, signal }: DirectCall): CallContext {
-  return { caller: keyCaller, requestId, idempotencyKey, signal };
+function contextOf(call: DirectCall): CallContext {
+  const { keyCaller, requestId, idempotencyKey, traceparent, signal } = call;
+  return { caller: keyCaller, requestId, idempotencyKey, traceparent, signal };
 }
 
 type WireFields = Parameters<HandleWire>[0];

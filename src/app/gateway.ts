@@ -16,6 +16,7 @@ import { openLedger, prepareLedger } from "../billing/module.ts";
 import { createPriceBook, createPricing } from "../billing/prices/pricing.ts";
 import { countDeadlineMs, drainMs } from "../core/limits.ts";
 import { createMetrics, type Metrics } from "../observe/metrics.ts";
+import { openTraces } from "../observe/traces/open-traces.ts";
 import { formatUsd } from "../core/money.ts";
 import { createEventLog } from "../responses/background/event-log.ts";
 import { createBackgroundStore } from "../responses/background/store.ts";
@@ -203,7 +204,10 @@ async function assemble(
   // Free counts have a separate thread: holds and settlements never wait for them (R-LIM-2).
   const freeCounter = createTokenCounter({ warn, deadlineMs: countDeadlineMs });
 
+  const traces = await openTraces({ env: process.env, instanceId: ledger.nodeId, metrics, log });
+
   const pipeline = createPipeline({
+    traces,
     config,
     database,
     masterKey,
@@ -270,6 +274,7 @@ async function assemble(
     state,
     backgroundStore,
     backgroundEvents,
+    traces,
     metrics,
     log,
     onLowBalance,
@@ -286,6 +291,7 @@ async function assemble(
     admission: pipeline.deps.admission,
     results,
     native,
+    traces,
     metrics,
     onNews: processing.wake,
     onCancel: processing.cancel,
@@ -352,6 +358,7 @@ async function assemble(
     database,
     secrets: backend.webhookSecrets,
     config: config.webhooks,
+    traces,
     metrics,
     log,
   });
@@ -450,6 +457,7 @@ async function assemble(
     const stopping = [...jobs, results, tasks, pipeline.refusals, requests];
     await Promise.all(stopping.map((each) => each.stop()));
     await ledger.close();
+    await traces?.close();
     const open = [counter, freeCounter, authenticator, limiter, opened];
     await Promise.all(open.map((each) => each.close()));
     await backend.close();

@@ -12,6 +12,7 @@ import type { OnRefusedKey } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
 import type { PeriodicJobs } from "../core/periodic.ts";
 import type { Metrics } from "../observe/metrics.ts";
+import type { Traces } from "../observe/traces/traces.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
 import type { Database } from "../db/database.ts";
 import { Admission } from "./admission.ts";
@@ -46,6 +47,8 @@ interface PipelineOptions {
   readonly limiter: Limiter;
   readonly detached: DetachedReplies;
   readonly metrics: Metrics;
+  /** Undefined if no collector is named. */
+  readonly traces: Traces | undefined;
   readonly log: Logger;
   readonly counter: TokenCounter;
   /** Counts for callers who pay nothing for it. */
@@ -93,6 +96,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     detached,
     claims,
     metrics,
+    traces: options.traces,
     log,
     counter,
     freeCounter,

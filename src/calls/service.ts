@@ -118,7 +118,8 @@ export function createInferenceService({
 export function contextOf({ values, signal, requestHeader }: HandlerContext): CallContext {
   const caller = keyCallerOf(values.get(callerKey));
   const idempotencyKey = requestHeader.get("idempotency-key") ?? undefined;
-  return { caller, requestId: values.get(requestIdKey), idempotencyKey, signal };
+  const traceparent = requestHeader.get("traceparent") ?? undefined;
+  return { caller, requestId: values.get(requestIdKey), idempotencyKey, traceparent, signal };
 }
 
 function requireGeneration(generation: Generation | undefined): Generation {

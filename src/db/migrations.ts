@@ -5,6 +5,7 @@ import { idempotentCalls0002 } from "./migration/0002-idempotent-calls.ts";
 import { configuration0003 } from "./migration/0003-configuration.ts";
 import { operatorAlert0004 } from "./migration/0004-operator-alert.ts";
 import { priceList0005 } from "./migration/0005-price-list.ts";
+import { taskTraces0006 } from "./migration/0006-task-traces.ts";
 
 /**
  * All migrations, oldest first. A new one is a file in migration/ and a line here; released ones
@@ -16,4 +17,5 @@ export const migrations: readonly Migration[] = [
   configuration0003,
   operatorAlert0004,
   priceList0005,
+  taskTraces0006,
 ];

@@ -73,6 +73,14 @@ export class NativeAdapter extends CallAdapter<Buffer> {
     return callPath(this.#exchange);
   }
 
+  override get method(): string {
+    return this.#exchange.method;
+  }
+
+  override get route(): string {
+    return `${this.#exchange.mount.prefix}/*`;
+  }
+
   override get repetition(): Repetition<Buffer> {
     const { method, path, query, request } = this.#exchange;
     return repetitionOfBytes(method, path, query, request.fingerprint);

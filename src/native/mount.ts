@@ -58,6 +58,8 @@ export interface NativeExchange<Route extends NativeRoute = NativeRoute> {
   readonly requestId: string;
   /** See {@link CallContext}. */
   readonly idempotencyKey?: string | undefined;
+  /** See {@link CallContext}. */
+  readonly traceparent?: string | undefined;
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly signal: CancelSignal;
   /** The destination of the reply. */

@@ -97,9 +97,9 @@ function messagesOf<Schema extends typeof ExchangeResponseSchema | typeof Follow
 async function dispatch(exchange: NativeExchange, context: NativeContext): Promise<SentReply> {
   const { route } = exchange;
   if (route.kind === "call") {
-    const { caller, requestId, idempotencyKey, signal, sink } = exchange;
+    const { caller, requestId, idempotencyKey, traceparent, signal, sink } = exchange;
     const adapter = new NativeAdapter({ ...exchange, route }, context);
-    const from = { caller, requestId, idempotencyKey, signal };
+    const from = { caller, requestId, idempotencyKey, traceparent, signal };
     return context.handlers.runAdapter(adapter, from, sink);
   }
   if (route.kind === "cache") return changeCache({ ...exchange, route }, context);
@@ -191,7 +191,7 @@ async function counted({ admission }: NativeContext, work: () => Promise<void>):
 function find(
   message: ExchangeRequest,
   { vendors, admission }: NativeContext,
-  from: Pick<NativeExchange, "caller" | "requestId" | "idempotencyKey" | "signal" | "sink">,
+  from: CallContext & Pick<NativeExchange, "sink">,
 ): NativeExchange {
   const { prefix, method, path, query, headers, body } = message;
   const mount = vendors.get(prefix);

@@ -135,6 +135,12 @@ export function createMetrics() {
       help: "Attempts to deliver webhooks by outcome.",
       labelNames: ["outcome"],
     }),
+    spansDropped: new Counter({
+      registers: [registry],
+      name: "uas_trace_spans_dropped_total",
+      help: "Spans of traces that were lost: queue_full, or export: the collector refused them or did not answer.",
+      labelNames: ["reason"],
+    }),
     /** Registers a gauge that is read at each scrape. */
     gauge(name: GaugeName, read: () => number): void {
       const { help, aggregator = "sum" }: GaugeFacts = gauges[name];

@@ -15,6 +15,7 @@ import { defineEntity, p } from "@mikro-orm/core";
  *   `isReportedIdConfirmed`: the vendor named the ID in a reply to a request of ours.
  * - `isLateChargePending`: the task has ended, but the vendor may still run it and charge for it.
  * - `isCancelBilled`: a cancelled task costs what the vendor charged.
+ * - `traceparent`: the span of its submit; null if that was not traced.
  * - `credential`: name of the vendor credential that submitted it, if the vendor has several.
  *   Polls and cancellations use the same credential.
  *
@@ -70,6 +71,7 @@ export const TaskEntity = defineEntity({
     isLateChargePending: p.boolean().default(false),
     isCancelBilled: p.boolean().default(false),
     callPath: p.text().nullable(),
+    traceparent: p.text().nullable(),
   },
   uniques: [
     { name: "task_account_id_callback_id_unique", properties: ["accountId", "callbackId"] },

@@ -11,6 +11,7 @@ import { priceAt } from "../config/price.ts";
 import type { Clock } from "../core/clock.ts";
 import { refill } from "../core/derived.ts";
 import { countVendorLoss, type Metrics } from "../observe/metrics.ts";
+import type { Traces } from "../observe/traces/traces.ts";
 import { formatUsd, nanosPerUsd } from "../core/money.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
 import type { Database } from "../db/database.ts";
@@ -32,6 +33,7 @@ import { createBackgroundTasks } from "./work/background.ts";
 import { createMediaTasks } from "./work/media-tasks.ts";
 import { vendorKey } from "./work/claim.ts";
 import { taskDurationMs } from "./work/charge.ts";
+import { traceTask } from "./work/task-trace.ts";
 import { type Callbacks, createCallbacks } from "./work/vendor-notifications.ts";
 import { createCancel } from "./work/cancel.ts";
 import { TaskFeed } from "./read/feed.ts";
@@ -41,6 +43,7 @@ import { createTaskSchemas, type TaskSchemas } from "./schema/schemas.ts";
 import { createTaskService } from "./service.ts";
 import { createTaskStore } from "./store.ts";
 import { createSubmit, openSubmitPool } from "./submit/submit.ts";
+import { traceSubmits } from "./submit/submit-trace.ts";
 import type { TaskRow } from "./task-row.ts";
 import type {
   WorkerOptions,
@@ -61,6 +64,8 @@ interface TaskOptions {
   /** Decides which models a caller may use. */
   readonly admission: Pick<Admission, "model">;
   readonly metrics: Metrics;
+  /** Default: tasks are not traced. */
+  readonly traces?: Traces | undefined;
   /** Finds result files. */
   readonly results: Pick<ResultFiles, "find">;
   /** Called when a task is due. Does nothing by default; workers find it with their next scan. */
@@ -122,7 +127,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     onCancelRequested,
     ...(notify && { notify }),
   });
-  const submit = createSubmit({
+  const untraced = createSubmit({
     pool: submits,
     clock,
     pricing: createPricing(prices, clock),
@@ -130,6 +135,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     // If that fails too, the task runs: its client sees it in its list.
     onUnknown: ({ id, account_id }) => void cancel(id, account_id).catch(() => {}),
   });
+  const submit = traceSubmits(untraced, options.traces);
   const schemas = schemasOf(vendors, allowHosts);
   const { results } = options;
   const service = createTaskService({
@@ -181,6 +187,8 @@ export interface TaskProcessingOptions {
   readonly results: ResultStore;
   readonly prices: PriceBook;
   readonly metrics: Metrics;
+  /** Default: tasks are not traced. */
+  readonly traces?: Traces | undefined;
   readonly log: Logger;
   /** Called if the end of a task reduces an account below its threshold. */
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
@@ -344,9 +352,10 @@ const shownChars = 200;
 /** Reports tasks to the operator: in the log, in metrics, and on the vendors page. */
 function reports({
   metrics,
+  traces,
   log,
   upstream,
-}: Pick<TaskProcessingOptions, "metrics" | "log" | "upstream">): Required<
+}: Pick<TaskProcessingOptions, "metrics" | "traces" | "log" | "upstream">): Required<
   Pick<WorkerOptions, "onAlarm" | "onSilent" | "onEnd" | "onImplausible" | "onLateCost">
 > {
   return {
@@ -366,6 +375,7 @@ function reports({
       // End states are the documented status words.
       metrics.tasksEnded.inc({ status: task.state, error_code: task.error_code ?? "" });
       countMoney(metrics, task, record);
+      traceTask(traces, task);
       log.info(endFields(task, record), "task");
     },
     onImplausible({ id: taskId, vendor, vendor_model: model }, { usage, lossNanos }) {

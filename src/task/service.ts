@@ -48,7 +48,8 @@ export function createTaskService(options: TaskServiceOptions): ServiceImpl<type
       });
       const requestId = requestIdOf(request, context);
       context.values.set(requestIdKey, requestId);
-      const { task, replayed } = await submit(read, { caller, requestId });
+      const traceparent = context.requestHeader.get("traceparent") ?? undefined;
+      const { task, replayed } = await submit(read, { caller, requestId, traceparent });
       if (replayed) context.responseHeader.set("idempotent-replayed", "true");
       return { task: taskMessage(task, { isOperator: false }) };
     },

@@ -71,7 +71,7 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
   task.error_code, task.error, task.usage, task.cost, task.create_time, task.start_time, task.finish_time,
   task.expire_time, task.notification_count, task.reported_vendor_task_id,
   task.is_reported_id_confirmed, task.is_late_charge_pending, task.is_cancel_billed,
-  task.call_path,
+  task.call_path, task.traceparent,
   (task.deadline - task.attempt_time)::text as attempt,
   ceil(extract(epoch from task.deadline - clock_timestamp()) * 1000)::float8 as left_ms,
   floor(extract(epoch from clock_timestamp() - greatest(task.attempt_time, task.finish_time)) * 1000)::float8 as age_ms`;

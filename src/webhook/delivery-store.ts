@@ -39,7 +39,7 @@ export type DueRow = RowOf<typeof WebhookDeliveryEntity, "endpoint_id" | "accoun
  */
 export type ClaimedRow = DueRow &
   RowOf<typeof WebhookDeliveryEntity, "id" | "attempts" | "series"> &
-  RowOf<typeof WebhookEventEntity, "url" | "body"> &
+  RowOf<typeof WebhookEventEntity, "url" | "body" | "traceparent"> &
   Omit<SecretRow, "sealed"> & {
     readonly kind: 1 | 2 | 3;
     readonly sealed: Buffer | null;
@@ -136,7 +136,7 @@ export const claimStatement = {
       left join webhook_secret secret on secret.account_id = event.account_id
     where delivery.id = picked.id and delivery.state = 1
     returning delivery.id, delivery.account_id, delivery.endpoint_id, delivery.kind, delivery.attempts,
-      delivery.series, event.url, event.body, picked.is_probe, secret.sealed, secret.previous,
+      delivery.series, event.url, event.body, event.traceparent, picked.is_probe, secret.sealed, secret.previous,
       coalesce(secret.is_promoted, true) as is_promoted, coalesce(${isRotatingSql}, false) as is_rotating`,
 } as const;
 

@@ -86,7 +86,9 @@ export class Deliverer {
     const verdict = classifyAttempt({ ...row, ...result }, random());
     const origin = originOf(row.url);
     const isDead = await this.#record(row, { result, verdict, origin });
-    this.#options.onAttempt?.({ accountId: row.account_id, origin, result, verdict, isDead });
+    const { account_id: accountId, id: deliveryId, traceparent } = row;
+    const done = { accountId, deliveryId, traceparent, origin, result, verdict, isDead };
+    this.#options.onAttempt?.(done);
     return result.outcome === AttemptOutcome.DELIVERED;
   }
 
@@ -192,6 +194,9 @@ export type DispatchFailpoint =
 /** An attempt that has ended and is recorded. */
 export interface Finished {
   readonly accountId: string;
+  readonly deliveryId: string;
+  /** The span of the task's submit; null if that was not traced. */
+  readonly traceparent: string | null;
   readonly origin: string;
   readonly result: AttemptResult;
   readonly verdict: Verdict;

@@ -24,6 +24,8 @@ export interface WebhookEvent extends Omit<WebhookPayload, "facts" | "time"> {
   readonly requestId: string;
   /** Whether it is a test: sent once, and not about a task. Default false. */
   readonly isTest?: boolean;
+  /** The span of the task's submit; null if that was not traced. Default null. */
+  readonly traceparent?: string | null;
 }
 
 /** The channel that notifies every process of a due delivery: `<endpoint id> <account id>`. */
@@ -48,8 +50,9 @@ const sql = {
   insert: `
     with event as (
       insert into webhook_event
-        (id, account_id, task_id, endpoint_id, create_time, sequence, kind, status, progress, callback_id, url, body)
-      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, decode($12, 'hex'))
+        (id, account_id, task_id, endpoint_id, create_time, sequence, kind, status, progress, callback_id, url, body,
+          traceparent)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, decode($12, 'hex'), $13)
       returning id, account_id, task_id, endpoint_id, kind
     ), delivery as (
       insert into webhook_delivery (id, account_id, task_id, endpoint_id, kind, is_urgent)
@@ -120,7 +123,7 @@ export async function enqueueAlert(
   const bytes = writeSafe(safeValue(body).value);
   const endpointId = endpointIdOf(accountId, originOf(url));
   const event = [id, accountId, alertId, endpointId, time.toISOString(), 1, EventKind.TERMINAL];
-  const shown = [WebhookStatus.ALERT, 0, type, url, bytes.toString("hex")];
+  const shown = [WebhookStatus.ALERT, 0, type, url, bytes.toString("hex"), null];
   await transaction.query(sql.insert, [...event, ...shown]);
   return id;
 }
@@ -152,6 +155,7 @@ function rowOf(
     safeText(event.callbackId),
     url,
     bytes.toString("hex"),
+    event.traceparent ?? null,
   ];
 }
 

@@ -39,6 +39,7 @@ export const WebhookEventEntity = defineEntity({
     callbackId: p.text(),
     url: p.text(),
     body: p.blob().lazy(),
+    traceparent: p.text().nullable(),
   },
   uniques: [
     { name: "webhook_event_task_id_sequence_unique", properties: ["taskId", "sequence"] },

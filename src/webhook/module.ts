@@ -13,11 +13,13 @@ import type { Database } from "../db/database.ts";
 import { openPool } from "../db/pool/open-pool.ts";
 import { createGuardedClient, type GuardedClient } from "../http/guarded-client.ts";
 import type { Metrics } from "../observe/metrics.ts";
+import type { Traces } from "../observe/traces/traces.ts";
 import { type Service, serve } from "../core/contract-rules.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { createSecrets, type Secrets } from "./secrets.ts";
 import { createWebhookService } from "./service.ts";
 import type { WebhookServiceOptions } from "./access.ts";
+import { traceAttempt } from "./attempt-trace.ts";
 import { createWebhookJobs } from "./jobs.ts";
 
 /** Options of {@link createWebhookRoom}. */
@@ -59,6 +61,8 @@ export interface SendingOptions {
   readonly secrets: Secrets;
   readonly config: WebhookConfig;
   readonly metrics: Metrics;
+  /** Undefined if no collector is named. */
+  readonly traces: Traces | undefined;
   readonly log: Logger;
 }
 
@@ -74,7 +78,7 @@ const poolMax = 4;
 
 /** Creates the dispatcher and the jobs; {@link WebhookSending.start} begins. */
 export function createWebhookSending(options: SendingOptions): WebhookSending {
-  const { database, secrets, config, metrics, log } = options;
+  const { database, secrets, config, metrics, traces, log } = options;
   const pool = openPool(database.url, { max: poolMax, for: "jobs" });
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const jobs = createWebhookJobs({ pool, warn });
@@ -84,7 +88,10 @@ export function createWebhookSending(options: SendingOptions): WebhookSending {
     client: clientOf(config),
     secrets,
     warn,
-    onAttempt({ accountId, origin, result: { outcome }, isDead }) {
+    onAttempt(finished) {
+      const { accountId, origin, result, isDead } = finished;
+      const { outcome } = result;
+      traceAttempt(traces, finished, outcomeWord(outcome));
       metrics.webhookAttempts.inc({ outcome: outcomeWord(outcome) });
       if (isDead) {
         const hours = webhookDeadMs / 3_600_000;

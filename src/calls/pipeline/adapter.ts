@@ -160,6 +160,15 @@ export abstract class CallAdapter<Out extends Chunk> {
   abstract readonly path: string;
   /** Whether the request may name a model that generates no text. Default false. */
   readonly acceptsAnyModel: boolean = false;
+  /** The HTTP method, for traces. Default `POST`. */
+  get method(): string {
+    return "POST";
+  }
+
+  /** The path without names of models or objects, for traces. Default: {@link path}. */
+  get route(): string {
+    return this.path;
+  }
 
   /**
    * Used if the request has an idempotency key. Default: a repeated request is a new call.

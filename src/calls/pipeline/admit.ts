@@ -4,6 +4,7 @@
 import type { ModelConfig } from "../../config/config.ts";
 import type { CallAdapter, Chunk, ReadRequest } from "./adapter.ts";
 import { Call } from "./call.ts";
+import { startTrace } from "./call-trace.ts";
 import type { CallContext, PipelineDeps } from "./context.ts";
 
 /** An admitted call: it counts as running until it is settled. */
@@ -28,7 +29,10 @@ export function admit<Out extends Chunk>(
   const { path } = adapter;
   const ids = { id: callId, requestId, accountId, keyId };
   const start = { ...ids, startMs: deps.clock.now(), keyLimitNanos, discountBp, path };
-  return { call: new Call(start), adapter, context, deps };
+  const call = new Call(start);
+  const { traceparent } = context;
+  call.trace = startTrace(deps.traces, adapter, { ...ids, traceparent });
+  return { call, adapter, context, deps };
 }
 
 /** A call to admit. */

@@ -57,6 +57,7 @@ function logFields(call: Call, ending: string): object {
   return {
     requestId,
     callId: call.id,
+    traceId: call.trace?.traceId,
     accountId,
     keyId,
     path,

@@ -6,6 +6,7 @@ import type { PriceConfig } from "../../config/config.ts";
 import type { UnitUsage } from "../../billing/prices/cost.ts";
 import type { LimitRefusal, Ticket } from "../../limits/limiter.ts";
 import { ErrorCode, type GatewayError } from "../../core/errors.ts";
+import type { CallTrace } from "./call-trace.ts";
 import type { Destination } from "../../routing/attempt-plan.ts";
 
 /** The facts of a call that are known when it starts. */
@@ -69,6 +70,8 @@ export class Call implements CallFacts {
    * could not.
    */
   dropped: readonly string[] = [];
+  /** Undefined if the call is not traced. */
+  trace: CallTrace | undefined;
 
   readonly #startMs = performance.now();
   #firstByteMs = 0;

@@ -8,6 +8,7 @@ import type { KeyCaller } from "../../core/caller.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Metrics } from "../../observe/metrics.ts";
+import type { Traces } from "../../observe/traces/traces.ts";
 import type { Admission } from "../admission.ts";
 import type { Claims } from "../idempotency/claims.ts";
 import type { Catalogue } from "../catalogue.ts";
@@ -31,6 +32,8 @@ export interface CallContext {
    * request is a new call.
    */
   readonly idempotencyKey?: string | undefined;
+  /** The client's `traceparent` header. Default: the call begins a trace. */
+  readonly traceparent?: string | undefined;
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly signal: CancelSignal;
 }
@@ -56,6 +59,8 @@ export interface PipelineDeps {
   /** The idempotency keys of calls. */
   readonly claims: Claims;
   readonly metrics: Metrics;
+  /** Undefined if no collector is named. */
+  readonly traces: Traces | undefined;
   readonly log: Logger;
   readonly counter: TokenCounter;
   /**

@@ -103,6 +103,7 @@ export async function open<Out extends Chunk>(
       // Nothing was sent. The caller gets the error of the routes that can serve the request.
       if (failure === "unfit") continue;
       connection.abandoned();
+      call.trace?.attemptFailed(failure);
       call.failed(destination, { failure, error }, possibleCost(held, destination, tried.isSent));
       if (error === undefined) spare = tried;
     }
@@ -170,12 +171,14 @@ function hasFailed<Out extends Chunk>(reply: Reply<Out>): boolean {
  */
 function requestFor<Out extends Chunk>(
   { held, connection, silence }: Opening<Out>,
-  { planned, route }: Destination,
+  destination: Destination,
 ): AttemptRequest {
+  const { planned, route } = destination;
   const { call, routes, first, request } = held;
   const isFirst = planned.route === routes[0]?.route;
   const prepared = (isFirst && first) || request.prepare(modelOf(held, planned), planned);
   call.attempting(route.vendor);
+  call.trace?.attempting(destination, request);
   connection.asked = planned;
   const { config } = route.owner;
   silence?.start(

@@ -70,7 +70,9 @@ export async function runCall<Out extends Chunk>(
     const quoted = (reached = quoting instanceof Promise ? await quoting : quoting);
     const limiting = limit(quoted);
     if (limiting?.isFirst === true) await limiting.admitted;
-    const held = (reached = await hold(quoted));
+    const { trace } = admitted.call;
+    const holding = hold(quoted);
+    const held = (reached = await (trace?.waited("uas.hold", holding) ?? holding));
     if (limiting?.isFirst === false) await limiting.admitted;
     const opened = (reached = await open(held, ended.connection));
     const delivered = deliver(opened, sink, ended);
@@ -104,6 +106,7 @@ async function settled<Out extends Chunk>(reached: Reached<Out>, ended: CallEnd)
   } catch {
     // Reported by the ledger.
   } finally {
+    reached.call.trace?.end(reached.call);
     endLimits(reached.call, reached.deps);
     reached.deps.admission.leave();
   }

@@ -85,7 +85,9 @@ export async function settle<Out extends Chunk>(
   if (isWithheld) estimateVendorCost(reached);
   reportCall(call, deps, isWithheld);
   const { id, accountId, costNanos } = call;
-  await deps.ledger.settle({ id, accountId, costNanos, record: callRecord(call) });
+  call.trace?.attemptEnded(call);
+  const settling = deps.ledger.settle({ id, accountId, costNanos, record: callRecord(call) });
+  await (call.trace?.waited("uas.settle", settling) ?? settling);
 }
 
 function isHeld<Out extends Chunk>(reached: Reached<Out>): reached is Reached<Out> & Held<Out> {

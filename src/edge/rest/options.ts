@@ -59,6 +59,7 @@ export interface DirectCall extends Sink<Buffer> {
   readonly keyCaller: KeyCaller;
   readonly requestId: string;
   readonly idempotencyKey: string | undefined;
+  readonly traceparent: string | undefined;
   readonly signal: CancelSignal;
 }
 

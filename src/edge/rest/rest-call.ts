@@ -150,6 +150,11 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
     return headerText(this.#request.headers["idempotency-key"]);
   }
 
+  /** @see CallContext */
+  get traceparent(): string | undefined {
+    return headerText(this.#request.headers["traceparent"]);
+  }
+
   /**
    * The caller whose account is charged.
    *

@@ -127,7 +127,7 @@ function takeRequestId(
 }
 
 /** Request headers that RPCs read. */
-const requestHeaders = ["if-none-match", "idempotency-key"] as const;
+const requestHeaders = ["if-none-match", "idempotency-key", "traceparent"] as const;
 
 /** Response headers that RPCs set. Others are dropped: they are part of the RPC protocol. */
 const replyHeaders = ["etag", "retry-after", "idempotent-replayed"] as const;

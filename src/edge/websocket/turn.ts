@@ -54,6 +54,11 @@ export class SocketTurn extends CancelSource implements DirectCall {
     return this.#options.requestId;
   }
 
+  /** Each turn begins a trace. */
+  get traceparent(): undefined {
+    return undefined;
+  }
+
   /** A connection has one header for all its requests: it identifies none of them. */
   get idempotencyKey(): undefined {
     return undefined;

@@ -61,6 +61,8 @@ export type SubmitFailpoint = `submit.${"sent" | "held" | "committed"}`;
 export interface Submitter {
   readonly caller: KeyCaller;
   readonly requestId: string;
+  /** The client's `traceparent` header. Default: the submit begins a trace. */
+  readonly traceparent?: string | undefined;
 }
 
 /** The result of a submit. */
@@ -96,7 +98,7 @@ export interface SubmitOverrides {
 }
 
 /** The number of parameters of the task; the parameters of the hold follow. */
-const taskParameters = 16;
+const taskParameters = 17;
 
 /**
  * Inserts the task and places the hold in one statement: the account is locked as briefly as
@@ -122,8 +124,9 @@ const acceptStatement = {
       from room cross join lateral ${applyCall("room.account_id", taskParameters + 1)} as money
     ), accepted as (
       insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_id, callback_url,
-        request_id, deadline, hold, price_version, discount_bp, is_cancel_billed, call_path)
-      select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15, $16
+        request_id, deadline, hold, price_version, discount_bp, is_cancel_billed, call_path,
+        traceparent)
+      select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15, $16, $17
       from held where hold_verdicts is null or hold_verdicts = 'b'
       returning ${summaryColumns}
     )
@@ -322,6 +325,7 @@ function newTask(
   {
     caller,
     requestId,
+    traceparent,
     id,
     callPath,
   }: Submitter & Required<Pick<SubmitOverrides, "callPath">> & { id: string },
@@ -336,7 +340,7 @@ function newTask(
   const values = [
     ...[id, caller.accountId, caller.keyId, ...asked, callbackId, callbackUrl, requestId],
     ...[taskQueueMs, holdNanos.toString(), pricing.version(price), discountBp],
-    ...[isCancelBilled(model, params), callPath ?? null],
+    ...[isCancelBilled(model, params), callPath ?? null, traceparent ?? null],
   ];
   return { id, holdNanos, values };
 }

@@ -38,6 +38,7 @@ export async function notifyTask(
     url: task.callback_url,
     modelKey: task.model,
     requestId: task.request_id,
+    traceparent: task.traceparent,
     callbackId: callbackId ?? task.id,
     ...(extra && { extra }),
     status: words[publicState(task.state).status] ?? "progress",
