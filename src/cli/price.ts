@@ -21,7 +21,7 @@ import { CliError } from "./failure.ts";
 import { cell, table } from "./output.ts";
 import { type MarginPpm, parseMargin } from "./price-import/decimal.ts";
 import type { SourceName } from "./price-import/open-source.ts";
-import { upcoming } from "./price-dates.ts";
+import { upcoming } from "../config/price-dates.ts";
 import { namedUnits, perText, type PriceJson, priceJson, priceText, unitAt } from "./price-json.ts";
 import { comparedFile } from "./uas-yaml.ts";
 import { enumWord, timeText } from "./values.ts";

@@ -11,6 +11,8 @@ import {
 } from "../../gen/uas/operator/v1/operator_pb.ts";
 import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
+import { type Path, pathText } from "../config/document.ts";
+import { lossWarnings } from "../config/loss-warnings.ts";
 import { taskRunMs } from "../core/limits.ts";
 import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
@@ -137,13 +139,13 @@ export function createVendorRpcs(
           routes: configuredRoutes(model),
           fallbackModels: [...(model.fallbackModels ?? [])],
           maxOutputTokens: model.maxOutputTokens,
-          line: lineOf(config, `models.${model.key}`),
+          line: lineOf(config, ["models", model.key]),
           deadline: durationFromMs(model.deadlineMs ?? taskRunMs),
           cancelBilling: model.cancelBilling ?? CancelBilling.NONE,
         })),
         nextPageToken,
         source: config.source,
-        warnings: [...config.warnings],
+        warnings: [...config.warnings, ...lossWarnings(config, clock.now())],
       };
     },
   };
@@ -216,7 +218,7 @@ function stateOf(
     kind,
     baseUrl,
     hasCredential: apiKey !== undefined,
-    line: lineOf(config, `vendors.${name}`),
+    line: lineOf(config, ["vendors", name]),
     models: servedBy([...config.models.values()], name).map(({ key }) => key),
     inFlightLimit: maxInFlight ?? 0,
     inFlight,
@@ -251,8 +253,8 @@ function unlimitedModels(rows: readonly UnlimitedRow[], vendor: string) {
 }
 
 /** The built-in configuration has no file, so it has no lines. */
-function lineOf({ isDemo, lines }: Config, path: string): number {
-  return isDemo ? 0 : (lines?.get(path) ?? 0);
+function lineOf({ isDemo, lines }: Config, path: Path): number {
+  return isDemo ? 0 : (lines?.get(pathText(path)) ?? 0);
 }
 
 function typeWord({ type }: ModelConfig): string {

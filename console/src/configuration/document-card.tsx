@@ -51,6 +51,6 @@ function selectLine(area: HTMLTextAreaElement | null, { line, column }: Problem)
   const lines = area.value.split("\n");
   const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
   area.focus();
-  area.setSelectionRange(start + column - 1, start + (lines[line - 1]?.length ?? 0));
+  area.setSelectionRange(start + Math.max(0, column - 1), start + (lines[line - 1]?.length ?? 0));
   area.scrollTop = (area.scrollHeight / lines.length) * Math.max(0, line - rows / 2);
 }

@@ -47,11 +47,16 @@ const parsing = { schema: "failsafe", prettyErrors: false } as const;
 export class ConfigText {
   readonly text: string;
   readonly #lines = new LineCounter();
-  readonly #document: Document;
+  #parsed: Document | undefined;
 
   constructor(text: string) {
     this.text = text;
-    this.#document = parseDocument(text, { ...parsing, lineCounter: this.#lines });
+  }
+
+  /** Parsed on first use: typing in the text area needs the text only. */
+  get #document(): Document {
+    this.#parsed ??= parseDocument(this.text, { ...parsing, lineCounter: this.#lines });
+    return this.#parsed;
   }
 
   /** Whether it is no valid YAML, so that forms cannot change it. */

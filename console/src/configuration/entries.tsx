@@ -11,7 +11,7 @@ import { FormDialog } from "../ui/form.tsx";
 import { Badge } from "../ui/show.tsx";
 import { type Column, RowButton, Table } from "../ui/table.tsx";
 import { changesOf } from "./changes.ts";
-import type { Path, Value } from "./document.ts";
+import type { ConfigText, Path, Value } from "./document.ts";
 import { useEditor } from "./editor.tsx";
 import { ProblemList } from "./problem-list.tsx";
 import { isAt } from "./problems.ts";
@@ -213,18 +213,19 @@ function EntrySheet({
   );
 }
 
+/** Returns an entry to what is in force. */
 function EntryActions({ path }: { path: Path }) {
   const text = useConfigurationText();
   const { document, inForce, write } = useEditor();
   const isNew = inForce.lineAt(path) === 0;
-  const original = useMemo(
-    () => (isNew || document.isBroken ? document.text : document.withFrom(inForce, path)),
-    [isNew, document, inForce, path],
-  );
-  const isChanged =
-    JSON.stringify(document.treeAt(path), plain) !== JSON.stringify(inForce.treeAt(path), plain);
-  if (isNew || !isChanged) return null;
-  return <Button onClick={() => write(original)}>{text.undoEntry}</Button>;
+  if (isNew || document.isBroken || treeText(document, path) === treeText(inForce, path)) {
+    return null;
+  }
+  return <Button onClick={() => write(document.withFrom(inForce, path))}>{text.undoEntry}</Button>;
+}
+
+function treeText(document: ConfigText, path: Path): string {
+  return JSON.stringify(document.treeAt(path) ?? null, plain);
 }
 
 function plain(_key: string, value: unknown): unknown {

@@ -5,6 +5,7 @@ import type { Path } from "./document.ts";
 export interface Problem {
   /** From 1; 0 if it is not known. */
   readonly line: number;
+  /** From 1; 0 if the problem is about the whole entry in this line. */
   readonly column: number;
   /** Empty if it is about no particular value. */
   readonly path: string;
@@ -14,7 +15,7 @@ export interface Problem {
 const step = String.raw`[\w/:@+-]+|\["(?:[^"\\]|\\.)*"\]|\[\d+\]`;
 
 const form = new RegExp(
-  String.raw`^(?<line>\d+):(?<column>\d+) (?:(?<path>(?:${step})(?:\.?(?:${step}))*): )?(?<message>[^]*)$`,
+  String.raw`^(?<line>\d+)(?::(?<column>\d+))? (?:(?<path>(?:${step})(?:\.?(?:${step}))*): )?(?<message>[^]*)$`,
 );
 
 /** Reads a line of CheckConfig. */

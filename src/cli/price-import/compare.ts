@@ -10,8 +10,8 @@ import type {
 import { priceUnits } from "../../config/price-units.ts";
 import { priceAt } from "../../config/price.ts";
 import { formatUsd } from "../../core/money.ts";
-import { upcoming } from "../price-dates.ts";
-import { namesUnit, tierLimits, unitPrice } from "../price-units.ts";
+import { upcoming } from "../../config/price-dates.ts";
+import { namesUnit, tierLimits, unitPrice } from "../../config/unit-prices.ts";
 import type { MarginPpm } from "./decimal.ts";
 import { pricesText } from "./price-text.ts";
 import { PriceRefusal, type PriceSource, type RefusalStatus, type SourceEntry } from "./source.ts";

@@ -3,8 +3,8 @@ import type { DatedPrice, PriceConfig, PriceTier, TokenPrices } from "../../conf
 import { isTokenUnit, type PriceUnit, priceUnits, tokenUnits } from "../../config/price-units.ts";
 import { priceAt } from "../../config/price.ts";
 import { amountNanosMax } from "../../core/money.ts";
-import { moments } from "../price-dates.ts";
-import { namesUnit, tierLimits, unitPrice } from "../price-units.ts";
+import { moments } from "../../config/price-dates.ts";
+import { namesUnit, tierLimits, unitPrice } from "../../config/unit-prices.ts";
 import { addMargin, type MarginPpm } from "./decimal.ts";
 import { PriceRefusal } from "./source.ts";
 

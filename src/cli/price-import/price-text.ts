@@ -2,7 +2,7 @@
 import type { DatedPrice, PriceConfig, TokenPrices } from "../../config/config.ts";
 import { priceUnits, type UnitKey } from "../../config/price-units.ts";
 import { formatUsd } from "../../core/money.ts";
-import { momentText } from "../price-dates.ts";
+import { momentText } from "../../config/price-dates.ts";
 
 /** A price as the members of its map in `uas.yaml`. */
 export type PriceMembers = Readonly<

@@ -10,8 +10,8 @@ import {
   unitsOfType,
 } from "../../config/price-units.ts";
 import { amountNanosMax } from "../../core/money.ts";
-import { upcoming } from "../price-dates.ts";
-import { namesUnit, tierLimits, unitPrice } from "../price-units.ts";
+import { upcoming } from "../../config/price-dates.ts";
+import { namesUnit, tierLimits, unitPrice } from "../../config/unit-prices.ts";
 import { nanosEach, parseDecimal } from "./decimal.ts";
 import {
   PriceRefusal,

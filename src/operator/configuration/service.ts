@@ -15,6 +15,7 @@ import type {
 } from "../../../gen/uas/config/v1/config_service_pb.ts";
 import type { Config } from "../../config/config.ts";
 import { hashOf } from "../../config/load.ts";
+import { lossWarnings } from "../../config/loss-warnings.ts";
 import { ConfigError } from "../../config/problems.ts";
 import { callerKey } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -109,7 +110,7 @@ function readRpcs(
       try {
         const next = await parse(document, draft);
         return {
-          warnings: withoutSource(next.warnings),
+          warnings: withoutSource(warningsOf(next)),
           differences: differencesOf(status().config.document, document),
           needsRestart: [...needsRestart(next)],
         };
@@ -306,6 +307,11 @@ function withoutSource(lines: readonly string[]): string[] {
   return lines.map((line) => line.replace(`${draft}:`, ""));
 }
 
+/** With those that depend on the time: of prices below the cost of a route. */
+function warningsOf(config: Config): string[] {
+  return [...config.warnings, ...lossWarnings(config, Date.now())];
+}
+
 function refusal(problems: readonly string[]): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, problems.join("\n"), { param: "document" });
 }
@@ -328,7 +334,7 @@ function configMessage(status: ConfigStatus): ConfigMessage {
     etag,
     hash: config.hash,
     loadTime: timestampFromMs(loadMs),
-    warnings: [...config.warnings],
+    warnings: warningsOf(config),
     needsRestart: [...needsRestart],
     problem,
     fileDiffers: isFileDifferent,

@@ -10,7 +10,7 @@ import {
 } from "../../../src/cli/price-import/decimal.ts";
 import { pricesWithMargin } from "../../../src/cli/price-import/customer-prices.ts";
 import { isTokenUnit, priceUnits } from "../../../src/config/price-units.ts";
-import { unitPrice } from "../../../src/cli/price-units.ts";
+import { unitPrice } from "../../../src/config/unit-prices.ts";
 import { formatUsd } from "../../../src/core/money.ts";
 
 const nanos = fc.bigInt(0n, 10n ** 15n);

@@ -75,6 +75,17 @@ it("a faulty document is refused with line and path, and changes nothing", async
   expect(revisions.map(({ revision }) => revision)).toEqual([1n]);
 });
 
+it("a price below the cost of a route is a warning before it is applied", async () => {
+  const { config } = clientOf(gateways[0]);
+  const cost = 'model: vendor-model, cost: { input: "0.01", output: "9" } }';
+  const losing = (await document()).replace("model: vendor-model }", cost);
+  const { problems, warnings } = await config.checkConfig({ document: losing });
+  expect(problems).toEqual([]);
+  expect(warnings).toEqual([
+    expect.stringMatching(/^5 models\.renamed: the price of output, 3, is below the cost/),
+  ]);
+});
+
 it("of two concurrent edits the second is refused, and says by whom", async () => {
   const { config } = clientOf(gateways[0]);
   const text = await document();

@@ -193,7 +193,8 @@ export const configuration = {
 
   checking: "Checking…",
   valid: "No problems",
-  atLine: (line: number, column: number) => `Line ${line}, column ${column}`,
+  atLine: (line: number, column: number) =>
+    column === 0 ? `Line ${line}` : `Line ${line}, column ${column}`,
   draft: "Draft",
   changes: (count: number) => (count === 1 ? "1 change" : `${count} changes`),
   discard: "Discard",

@@ -185,7 +185,7 @@ export const configuration: ConfigurationTexts = {
 
   checking: "正在校验…",
   valid: "校验通过",
-  atLine: (line, column) => `第 ${line} 行第 ${column} 列`,
+  atLine: (line, column) => (column === 0 ? `第 ${line} 行` : `第 ${line} 行第 ${column} 列`),
   draft: "草稿",
   changes: (count) => `${count} 处变更`,
   discard: "放弃",

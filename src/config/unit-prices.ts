@@ -1,6 +1,6 @@
 /** The price of a unit, with its defaults resolved. */
-import type { PriceConfig } from "../config/config.ts";
-import { isTokenUnit, type PriceUnit, type UnitKey } from "../config/price-units.ts";
+import type { PriceConfig } from "./config.ts";
+import { isTokenUnit, type PriceUnit, type UnitKey } from "./price-units.ts";
 
 /**
  * The price of a unit in a call that reads more than `above` tokens, in nano-USD.

@@ -1,6 +1,6 @@
 /** Lists of dated prices: what of them is still to come, and their moments. */
-import type { DatedPrice } from "../config/config.ts";
-import { priceAt } from "../config/price.ts";
+import type { DatedPrice } from "./config.ts";
+import { priceAt } from "./price.ts";
 
 /**
  * The price that counts now, always valid, and those that follow it.
