@@ -11,7 +11,7 @@ import { createKnownBrowsers } from "./session/known-browsers.ts";
 import { createSessionService } from "./session/service.ts";
 import { createStepUp } from "./session/step-up.ts";
 import { createSessions } from "./session/store.ts";
-import { createSms } from "./sms/sms.ts";
+import { createLiveSms } from "./sms/sms.ts";
 import { createLinks } from "./user/links.ts";
 import { createTotpCheck, totpPurpose } from "./user/proof.ts";
 import { createUserService } from "./user/service.ts";
@@ -62,12 +62,11 @@ export function createSignIn(options: SignInOptions): SignIn {
   const { database, clock, config, accounts, masterKey, log, observer } = options;
   const { orm, pool, jobPool } = database;
   const alarm = (message: string, fields: object): void => log.error(fields, message);
-  const sms = createSms(config.sms, (message) => log.info(message));
+  const sms = createLiveSms(config, (message) => log.info(message));
   const users = createUsers(orm, clock.newId);
   const sessions = createSessions(database, clock.newId);
   const failures = createFailures(pool);
   const sealing = keepingSealing(masterKey);
-  const dailyMax = config.sms?.dailyMax ?? 0;
   const room: SignInRoom = {
     users,
     sessions,
@@ -75,13 +74,26 @@ export function createSignIn(options: SignInOptions): SignIn {
     known: createKnownBrowsers(masterKey, clock),
     sealing,
     links: createLinks(orm),
-    codes: createCodes({ pool, masterKey, sms, dailyMax, observer, alarm }),
+    codes: createCodes({
+      pool,
+      masterKey,
+      sms,
+      dailyMax: () => config.sms?.dailyMax ?? 0,
+      observer,
+      alarm,
+    }),
     checkTotp: createTotpCheck({ users, failures, sealing, clock }),
     accountOf: accounts.messageOf,
     rules: {
-      hasCodes: config.sms !== undefined,
-      isDevelopment: sms.isDevelopment,
-      countries: config.sms?.countries ?? [],
+      get hasCodes() {
+        return config.sms !== undefined;
+      },
+      get isDevelopment() {
+        return sms.isDevelopment;
+      },
+      get countries() {
+        return config.sms?.countries ?? [];
+      },
       get hasSignUp() {
         return config.console.signUp;
       },

@@ -46,7 +46,7 @@ interface AccountServiceOptions {
   /** Returns the price lists that accounts can have. None by default. */
   readonly priceLists?: (() => ReadonlySet<string> | undefined) | undefined;
   /** Whether alerts can be sent by e-mail. Default true. */
-  readonly canMail?: boolean;
+  readonly canMail?: () => boolean;
 }
 
 /** The account room. */
@@ -275,12 +275,12 @@ function readLimitWait(wait: Duration | undefined): number | null {
  */
 function readAlertChange(
   { account, updateMask }: UpdateAccountRequest,
-  { allowHosts, canMail = true }: Pick<AccountServiceOptions, "allowHosts" | "canMail">,
+  { allowHosts, canMail = () => true }: Pick<AccountServiceOptions, "allowHosts" | "canMail">,
 ): ChangedAccount {
   const members = membersOf(updateMask);
   const url = account?.alertUrl ?? "";
   const emails = new Set((account?.alertEmails ?? []).map(parseEmail));
-  if (members.has("alert_emails") && emails.size > 0 && !canMail) throw noMail();
+  if (members.has("alert_emails") && emails.size > 0 && !canMail()) throw noMail();
   return {
     ...(members.has("alert_url") && { alertUrl: url === "" ? null : parseUrl(url, allowHosts) }),
     ...(members.has("alert_emails") && { alertEmails: emails.size === 0 ? null : [...emails] }),

@@ -14,8 +14,8 @@ import { type AlertRow, alertMessage } from "./message.ts";
 /** The parts of {@link createAlertJobs}. */
 export interface AlertJobsOptions {
   readonly pool: Pool;
-  /** Undefined if no e-mail is sent. */
-  readonly mailer: Mailer | undefined;
+  /** Returns the mailer; undefined if no e-mail is sent. */
+  readonly mailer: (this: void) => Mailer | undefined;
   /** Logs a warning for operators. */
   readonly warn: (message: string, fields: object) => void;
   /** Called with the outcome of each e-mail. */
@@ -115,7 +115,7 @@ function handOverNew({ pool, mailer }: AlertJobsOptions): Promise<number> {
       if (url !== null) {
         await enqueueAlert(client, { id, accountId, url, type, data, time: row.create_time });
       }
-      const emailTo = mailer !== undefined && emails?.length ? emails : null;
+      const emailTo = mailer() !== undefined && emails?.length ? emails : null;
       await client.query(sql.handOver, [id, emailTo]);
     }
     return rows.length;
@@ -123,7 +123,8 @@ function handOverNew({ pool, mailer }: AlertJobsOptions): Promise<number> {
 }
 
 async function sendDue(options: AlertJobsOptions): Promise<number> {
-  const { pool, mailer } = options;
+  const { pool } = options;
+  const mailer = options.mailer();
   if (mailer === undefined) return 0;
   const { rows } = await pool.query<EmailRow>(sql.due);
   await Promise.all(rows.map((row) => sendOne(options, mailer, row)));

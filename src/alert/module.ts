@@ -1,6 +1,7 @@
 /** Connects the parts of the alert room: the sending of a server. */
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { liveClient } from "../core/derived.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Database } from "../db/database.ts";
 import { createAlertJobs } from "./jobs.ts";
@@ -42,10 +43,10 @@ export interface OperatorAlerts extends AlertSending {
 export function createOperatorAlerts(options: OperatorAlertsOptions): OperatorAlerts {
   const { config, metrics, log, conditions, database } = options;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const mailer = config.smtp && createMailer(config.smtp);
+  const mailer = liveClient(() => config.smtp, createMailer);
   const channels = new OperatorChannels({
     addresses: () => config.alerts,
-    mailer,
+    mailer: mailer.current,
     warn,
     onDelivery: (outcome) => metrics.operatorAlerts.inc({ outcome }),
   });
@@ -64,7 +65,7 @@ export function createOperatorAlerts(options: OperatorAlertsOptions): OperatorAl
     },
     async stop() {
       await jobs.stop();
-      mailer?.close();
+      await mailer.close();
     },
     test: () => channels.test(Date.now()),
   };
@@ -77,10 +78,10 @@ export function createAlertSending({
   metrics,
   log,
 }: AlertOptions): AlertSending {
-  const mailer = config.smtp && createMailer(config.smtp);
+  const mailer = liveClient(() => config.smtp, createMailer);
   const jobs = createAlertJobs({
     pool,
-    mailer,
+    mailer: mailer.current,
     warn: (message, fields) => log.warn(fields, message),
     onEmail: (outcome) => metrics.alertEmails.inc({ outcome }),
   });
@@ -91,7 +92,7 @@ export function createAlertSending({
     },
     async stop() {
       await jobs.stop();
-      mailer?.close();
+      await mailer.close();
     },
   };
 }

@@ -12,8 +12,8 @@ import { bodyOf, type OperatorMessage, textOf, titleOf } from "./operator-alert.
 export interface OperatorChannelsOptions {
   /** The addresses in force; undefined if there are none. */
   readonly addresses: () => AlertsConfig | undefined;
-  /** Undefined if no e-mail can be sent. */
-  readonly mailer: Mailer | undefined;
+  /** Returns the mailer; undefined if no e-mail can be sent. */
+  readonly mailer: (this: void) => Mailer | undefined;
   readonly warn: (message: string, fields: object) => void;
   /** Called with the outcome of each delivery. */
   readonly onDelivery: (outcome: "sent" | "failed") => void;
@@ -108,7 +108,7 @@ export class OperatorChannels {
 
   #channels(): Channel[] {
     const { email = [], webhooks = [] } = this.#options.addresses() ?? {};
-    const { mailer } = this.#options;
+    const mailer = this.#options.mailer();
     return [
       ...email.map((to) => ({ to, send: (message: OperatorMessage) => mail(mailer, to, message) })),
       ...webhooks.map(({ url, format }) => ({
@@ -124,7 +124,8 @@ async function mail(
   to: string,
   message: OperatorMessage,
 ): Promise<void> {
-  if (mailer === undefined) throw new Error("the mail server is used after a restart only");
+  if (mailer === undefined)
+    throw new Error("there is no mail server: set smtp in the configuration");
   const content = { subject: titleOf(message), text: textOf(message) };
   const outcome = await mailer.send({ id: newId(), to, ...content });
   if (outcome.kind !== "sent") throw new Error(outcome.reason);

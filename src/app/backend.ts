@@ -212,7 +212,7 @@ function createRooms({
     budgets,
     clock,
     allowHosts: config.webhooks.allowHosts,
-    canMail: config.smtp !== undefined,
+    canMail: () => config.smtp !== undefined,
   });
   const accountExists = accounts.exists;
   const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);

@@ -63,7 +63,7 @@ export interface EdgeOptions {
   /** Receives vendors' callbacks about tasks. */
   readonly callbacks: CallbackReceiver;
   /** Native vendor APIs to serve. */
-  readonly nativePrefixes: readonly NativePrefix[];
+  readonly nativePrefixes: () => readonly NativePrefix[];
   /** Returns the origins whose pages may call. None by default. */
   readonly corsOrigins?: (() => readonly string[] | undefined) | undefined;
   /** The console's pages; resolves to undefined if they cannot be served. No console by default. */

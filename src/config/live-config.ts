@@ -6,10 +6,10 @@ import { isDeepStrictEqual } from "node:util";
 import type { Config } from "./config.ts";
 
 /**
- * The sections that a process reads only at its start: clients of other servers that work in
- * progress refers to, and the address check of tests.
+ * The sections that a process reads only at its start: the storage in which results are, and the
+ * address check of tests.
  */
-const sectionsAtStart = ["smtp", "sms", "storage", "webhooks"] as const;
+const sectionsAtStart = ["storage", "webhooks"] as const;
 
 /** The configuration in force. {@link LiveConfig.exchange} puts another one in its place. */
 export class LiveConfig implements Config {
@@ -47,11 +47,7 @@ export class LiveConfig implements Config {
   /** Lists the settings that differ from the start and have no effect before a restart. */
   needsRestart(next: Config): readonly string[] {
     const first = this.#first;
-    const sections = sectionsAtStart.filter((name) => !isDeepStrictEqual(next[name], first[name]));
-    const prefixes = [...next.vendors.values()]
-      .filter(({ name, nativePrefix }) => nativePrefix !== first.vendors.get(name)?.nativePrefix)
-      .map(({ name }) => `vendors.${name}.native_prefix`);
-    return [...sections, ...prefixes];
+    return sectionsAtStart.filter((name) => !isDeepStrictEqual(next[name], first[name]));
   }
 
   get source(): Config["source"] {
@@ -97,10 +93,10 @@ export class LiveConfig implements Config {
     return this.#current.console;
   }
   get sms(): Config["sms"] {
-    return this.#first.sms;
+    return this.#current.sms;
   }
   get smtp(): Config["smtp"] {
-    return this.#first.smtp;
+    return this.#current.smtp;
   }
   get alerts(): Config["alerts"] {
     return this.#current.alerts;

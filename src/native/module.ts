@@ -77,8 +77,8 @@ interface NativeRoomParts {
 
 /** The native room of a server. */
 export interface NativeRoom {
-  /** The prefixes that the facade serves. */
-  readonly prefixes: readonly NativePrefix[];
+  /** Returns the prefixes that the facade serves now: the same list until they change. */
+  readonly prefixes: () => readonly NativePrefix[];
   /** By vendor name: native jobs as tasks, for workers. */
   readonly natives: ReadonlyMap<string, WorkerVendor>;
   /** Enqueues the webhook of a task, with the vendor's report if it is a native job (R-HOOK-7). */
@@ -125,15 +125,10 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   const { isKeyUsable } = options;
   const context = { ...own, links, uploads, isKeyUsable, allowHosts, publicUrl };
   return {
-    prefixes: [...vendors.values()].map(({ prefix, api }) => ({
-      prefix,
-      ...api,
-      isRecorded: (method, path) =>
-        api.routes.some(
-          (route) =>
-            recordedKinds.has(route.kind) && route.method === method && route.path.test(path),
-        ),
-    })),
+    prefixes: derived(
+      () => config.vendors,
+      () => prefixesOf(vendors),
+    ),
     natives,
     notify,
     jobs: createNativeJobs(jobPool, (message, fields) => log.warn(fields, message)),
@@ -146,6 +141,18 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
       return urls;
     },
   };
+}
+
+function prefixesOf(mounts: ReadonlyMap<string, NativeMount>): readonly NativePrefix[] {
+  return [...mounts.values()].map(({ prefix, api }) => ({
+    prefix,
+    ...api,
+    isRecorded: (method, path) =>
+      api.routes.some(
+        (route) =>
+          recordedKinds.has(route.kind) && route.method === method && route.path.test(path),
+      ),
+  }));
 }
 
 function mountsByName(

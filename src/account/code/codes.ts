@@ -104,7 +104,7 @@ interface CodesOptions {
   readonly masterKey: () => Uint8Array;
   readonly sms: Sms;
   /** Most codes per day, over all recipients. */
-  readonly dailyMax: number;
+  readonly dailyMax: () => number;
   readonly observer: CodeObserver;
   /** Logs problems that the operator must fix. */
   readonly alarm: (message: string, fields: object) => void;
@@ -267,7 +267,7 @@ function createCappedAlarm({ alarm, dailyMax }: CodesOptions): AdmitOptions["onR
     const nowMs = performance.now();
     if (nowMs - (warnedMs.get(scope) ?? -Infinity) >= alarmEveryMs) {
       warnedMs.set(scope, nowMs);
-      alarm(text, { scope, ...facts, dailyMax });
+      alarm(text, { scope, ...facts, dailyMax: dailyMax() });
     }
     return true;
   };
@@ -289,7 +289,7 @@ async function admit(
       throw new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, refusals.locked, { param: "phone" });
     }
   }
-  const reached = await reachedLimit(client, request, dailyMax);
+  const reached = await reachedLimit(client, request, dailyMax());
   if (reached !== undefined) {
     observer.onSend(onReached({ ...reached, country }) ? "capped" : "limited");
     throw tooManyCodes(reached);

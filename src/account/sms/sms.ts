@@ -1,6 +1,7 @@
 /** Chooses the provider that sends messages with codes. */
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import type { HttpSmsConfig, SmsConfig } from "../../config/config.ts";
+import type { Config, HttpSmsConfig, SmsConfig } from "../../config/config.ts";
+import { liveClient } from "../../core/derived.ts";
 import { createTwilioSms } from "./twilio.ts";
 import { createAliyunSms } from "./alibaba.ts";
 import type { Sms } from "./provider.ts";
@@ -21,6 +22,29 @@ function createNoSms(): Sms {
     send: () => Promise.reject(noSms()),
     confirmed() {},
     async close() {},
+  };
+}
+
+/**
+ * Creates the provider of the SMS settings in force, which may change. Codes that were sent by an
+ * earlier one can still be entered.
+ *
+ * @param show prints the messages of the development provider
+ */
+export function createLiveSms(config: Pick<Config, "sms">, show: (message: string) => void): Sms {
+  const none = createNoSms();
+  const live = liveClient(
+    () => config.sms,
+    (settings) => createSms(settings, show),
+  );
+  const current = (): Sms => live.current() ?? none;
+  return {
+    get isDevelopment() {
+      return current().isDevelopment;
+    },
+    send: (message) => current().send(message),
+    confirmed: (to) => current().confirmed(to),
+    close: () => live.close(),
   };
 }
 

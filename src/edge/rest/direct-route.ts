@@ -52,6 +52,11 @@ export function interceptDirectRoutes(
   };
 }
 
+/** Finds the route of an address; undefined if there is none. */
+export interface FindRoute {
+  find(url: string): RestRouteOptions | undefined;
+}
+
 /**
  * Requests that are served as soon as Node has read their head: requests to the exact path of a
  * direct route, or below a native prefix. All other requests go through Fastify, as do requests
@@ -60,12 +65,13 @@ export function interceptDirectRoutes(
  */
 export class DirectPaths {
   readonly #routes = new Map<string, RestRouteOptions>();
-  /** By prefix, with a slash at its end. */
-  readonly #below: Array<readonly [string, RestRouteOptions]> = [];
+  readonly #natives: FindRoute;
   readonly #deps: RestCallDeps;
 
-  constructor(deps: RestCallDeps) {
+  /** @param natives finds the routes of native prefixes */
+  constructor(deps: RestCallDeps, natives: FindRoute) {
     this.#deps = deps;
+    this.#natives = natives;
   }
 
   /**
@@ -80,17 +86,11 @@ export class DirectPaths {
     this.#routes.set(route.url, options);
   }
 
-  /** Adds a route for everything below a prefix. */
-  addBelow(prefix: string, options: RestRouteOptions): void {
-    this.#below.push([`${prefix}/`, options]);
-  }
-
   /** Serves a request; returns whether it did. */
   serve(request: IncomingMessage, response: ServerResponse): boolean {
     if (request.method !== "POST" || request.headers.origin !== undefined) return false;
     const { url = "" } = request;
-    const route =
-      this.#routes.get(url) ?? this.#below.find(([prefix]) => url.startsWith(prefix))?.[1];
+    const route = this.#routes.get(url) ?? this.#natives.find(url);
     if (route === undefined) return false;
     void new RestCall(request, response, { route, deps: this.#deps }).serve();
     return true;

@@ -9,17 +9,21 @@ const folder = join(packageFolder, "gen");
 /**
  * Registers both documents. They need no key.
  *
- * @param prefixes the paths under which this gateway serves vendors' native APIs
+ * @param prefixes returns the paths under which this gateway serves vendors' native APIs
  */
-export function registerDocuments(app: FastifyInstance, prefixes: readonly string[]): void {
+export function registerDocuments(app: FastifyInstance, prefixes: () => readonly string[]): void {
   const openapi = readFileSync(join(folder, "openapi.json"));
   const llms = readFileSync(join(folder, "llms.txt"), "utf8");
-  const natives = prefixes.map((prefix) => `- \`${prefix}\`\n`);
-  const own = natives.length === 0 ? "" : `\n## Native APIs of vendors\n\n${natives.join("")}`;
   app.get("/openapi.json", (_request, reply) =>
     reply.type("application/json; charset=utf-8").send(openapi),
   );
   app.get("/llms.txt", (_request, reply) =>
-    reply.type("text/plain; charset=utf-8").send(llms + own),
+    reply.type("text/plain; charset=utf-8").send(llms + nativeSection(prefixes())),
   );
+}
+
+function nativeSection(prefixes: readonly string[]): string {
+  if (prefixes.length === 0) return "";
+  const natives = prefixes.map((prefix) => `- \`${prefix}\`\n`);
+  return `\n## Native APIs of vendors\n\n${natives.join("")}`;
 }

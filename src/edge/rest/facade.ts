@@ -16,7 +16,7 @@ import { ConsoleHost } from "./console-host.ts";
 import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { registerFiles } from "./files.ts";
 import { clientErrorHandler, createHttpServer } from "./http-server.ts";
-import { registerNative } from "./native-scope.ts";
+import { registerNatives, NativeRoutes } from "./native-scope.ts";
 import type { FacadeOptions } from "./options.ts";
 import { type RestRoute, routeTable } from "./route-table.ts";
 import { registerScope } from "./scope.ts";
@@ -30,7 +30,8 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   const sockets = new WebSockets(table, options);
   const styleOf = createStyleOf(routes);
   const deps = createDirectDeps(options);
-  const paths = new DirectPaths(deps);
+  const natives = new NativeRoutes(options);
+  const paths = new DirectPaths(deps, natives);
   const { consoleUrl } = options;
   const consoleHost = consoleUrl === undefined ? undefined : new ConsoleHost(consoleUrl);
   const app = fastify({
@@ -58,16 +59,14 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
     sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url, fixedPaths));
   consoleHost?.separate(app, refusePath);
   registerCors(app, options.corsOrigins ?? (() => []));
+  registerNatives(app, natives, deps);
   // Only routes read bodies, once they have identified the caller.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
   app.addConstraintStrategy(whenHeaderStrategy(routes));
   app.setNotFoundHandler(refusePath);
   registerProbes(app, options);
-  registerDocuments(
-    app,
-    options.natives.map(({ prefix }) => prefix),
-  );
+  registerDocuments(app, () => options.natives().map(({ prefix }) => prefix));
   for (const route of routes) {
     const handle = options.direct.wire.get(route.method);
     if (handle === undefined) continue;
@@ -75,9 +74,6 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   }
   for (const [dialect, own] of Map.groupBy(routes, (each) => each.dialect)) {
     await app.register((scope) => registerScope(scope, { ...options, dialect, routes: own }));
-  }
-  for (const native of options.natives) {
-    await app.register((scope) => registerNative(scope, { ...options, native, deps, paths }));
   }
   await app.register((scope) => registerFiles(scope, options));
   await app.register((scope) => registerCallbacks(scope, options));

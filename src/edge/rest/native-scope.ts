@@ -1,46 +1,64 @@
 /**
  * Native vendor APIs: everything below a prefix is passed to NativeService unchanged, body and
- * path. Each prefix has a separate scope, because Fastify's usual handling breaks vendors' clients:
- * it refuses empty JSON bodies, decodes parameters, and reads a colon as the start of a parameter.
+ * path. Fastify's usual handling does not run, because it breaks vendors' clients: it refuses empty
+ * JSON bodies, decodes parameters, and reads a colon as the start of a parameter.
  */
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { anonymous } from "../../core/caller.ts";
-import { type DirectPaths, interceptDirectRoutes } from "./direct-route.ts";
+import { derived } from "../../core/derived.ts";
+import { type FindRoute, interceptDirectRoutes } from "./direct-route.ts";
 import { checkBodyForm } from "./errors.ts";
 import type { NativePrefix } from "../../core/native-prefix.ts";
 import type { FacadeOptions, NativeFields } from "./options.ts";
 import { headerText, platformKeyOf, type PresentedKey, queryKey } from "./request-parts.ts";
 import type { RestCallDeps, RestRouteOptions } from "./rest-call.ts";
 
-/** Options of one prefix. */
-export interface NativeScopeOptions extends FacadeOptions {
-  readonly native: NativePrefix;
-  readonly deps: RestCallDeps;
-  readonly paths: DirectPaths;
-}
-
 /** An event-stream comment, which every vendor's client ignores. */
 const keepAlive = Buffer.from(":\n\n");
 
-/** Registers the routes of one prefix. */
-export async function registerNative(
-  scope: FastifyInstance,
-  { paths, ...options }: NativeScopeOptions,
-): Promise<void> {
-  const { prefix } = options.native;
-  const url = `${prefix}/*`;
-  const route = nativeRoute(url, options);
-  scope.all(url, {
-    onRequest: interceptDirectRoutes(route, options.deps),
-    handler: () => undefined,
+/** The routes of the prefixes that are served now. */
+export class NativeRoutes implements FindRoute {
+  readonly #options: Pick<FacadeOptions, "natives" | "direct">;
+  /** By prefix, with a slash at its end. */
+  readonly #routes: () => readonly (readonly [string, RestRouteOptions])[];
+
+  constructor(options: Pick<FacadeOptions, "natives" | "direct">) {
+    this.#options = options;
+    this.#routes = derived(options.natives, (natives) =>
+      natives.map((native) => [`${native.prefix}/`, this.#routeOf(native)] as const),
+    );
+  }
+
+  find(url: string): RestRouteOptions | undefined {
+    return this.#routes().find(([prefix]) => url.startsWith(prefix))?.[1];
+  }
+
+  #routeOf(native: NativePrefix): RestRouteOptions {
+    return nativeRoute(`${native.prefix}/*`, { native, direct: this.#options.direct });
+  }
+}
+
+/**
+ * Serves everything below the native prefixes that is no other path. Not as routes of Fastify, since
+ * prefixes can change while it listens.
+ */
+export function registerNatives(
+  app: FastifyInstance,
+  natives: NativeRoutes,
+  deps: RestCallDeps,
+): void {
+  app.addHook("onRequest", (request, reply, done) => {
+    const route = request.is404 ? natives.find(request.raw.url ?? "") : undefined;
+    if (route === undefined) return done();
+    interceptDirectRoutes(route, deps)(request, reply);
+    return undefined;
   });
-  paths.addBelow(prefix, route);
 }
 
 function nativeRoute(
   label: string,
-  { native, direct }: Pick<NativeScopeOptions, "native" | "direct">,
+  { native, direct }: Pick<FacadeOptions, "direct"> & { readonly native: NativePrefix },
 ): RestRouteOptions {
   const { prefix } = native;
   const secrets = secretsOf(native);

@@ -127,7 +127,7 @@ export interface FacadeOptions {
   /** Receives vendors' callbacks. By default every token is unknown. */
   readonly callbacks?: CallbackReceiver;
   /** The native vendor APIs to serve. */
-  readonly natives: readonly NativePrefix[];
+  readonly natives: (this: void) => readonly NativePrefix[];
   /** Returns the origins whose pages may call. None by default. */
   readonly corsOrigins?: (() => readonly string[]) | undefined;
   /** Addresses and ranges of trusted proxies. */

@@ -140,3 +140,27 @@ it("what waits for a restart is named, and keeps its content until then", async 
   expect(await gateway.reconfigure({})).toMatchObject({ needsRestart: [] });
   expect(await gateway.reconfigure({})).toMatchObject({ isChanged: false });
 });
+
+it("a native prefix is served as soon as a vendor has it, and no longer when it is removed", async () => {
+  const path = "/gemini/v1beta/models";
+  const list = () =>
+    send(`${gateway.url}${path}`, { method: "GET", headers: { "x-goog-api-key": customer.key } });
+  expect((await list()).status).toBe(404);
+  await gateway.reconfigure({
+    vendors: {
+      sim: vendorAt(first),
+      gemini: { ...vendorAt(second), kind: "gemini", nativePrefix: "/gemini" },
+    },
+    models: {
+      "public-model": {},
+      flash: { routes: [{ vendor: "gemini", model: "gemini-flash" }] },
+    },
+  });
+  const { status, body } = await list();
+  expect([status, body.toString()]).toEqual([200, expect.stringContaining("models/gemini-flash")]);
+  expect((await send(`${gateway.url}/llms.txt`, { method: "GET" })).body.toString()).toContain(
+    "- `/gemini`",
+  );
+  await gateway.reconfigure({});
+  expect((await list()).status).toBe(404);
+});

@@ -34,7 +34,7 @@ export class CodeRig {
       pool: this.pool,
       masterKey: () => Buffer.alloc(32, 1),
       sms,
-      dailyMax: max,
+      dailyMax: () => max,
       observer: { onSend() {}, onCheck() {} },
       alarm: (message) => void alarms.push(message),
     });

@@ -101,7 +101,7 @@ async function openChannels(format: "json" | "slack", statuses: readonly number[
   const lines: string[] = [];
   const channels = new OperatorChannels({
     addresses: () => ({ email: [], webhooks: [{ url, format }], repeat: 1 }),
-    mailer: undefined,
+    mailer: () => undefined,
     warn: (message, fields) => void lines.push(JSON.stringify([message, fields])),
     onDelivery: (outcome) => void outcomes.push(outcome),
     pausesMs: [0, 0],

@@ -49,7 +49,12 @@ function process(hasMailer = true, url = smtp.url) {
     mailer?.close();
     await pool.end();
   });
-  return createAlertJobs({ pool, mailer, warn() {}, onEmail: (kind) => outcomes.push(kind) });
+  return createAlertJobs({
+    pool,
+    mailer: () => mailer,
+    warn() {},
+    onEmail: (kind) => outcomes.push(kind),
+  });
 }
 
 async function setBudget(amount: number): Promise<void> {

@@ -84,7 +84,7 @@ beforeAll(async () => {
       followLink: notServed,
     },
     bodies: new BodyBudget(),
-    natives: [],
+    natives: () => [],
     trustProxy: [],
   });
   url = await facade.listen({ host: "127.0.0.1", port: 0 });

@@ -156,7 +156,7 @@ export async function openTasks() {
     findFile: async () => undefined,
     direct: { wire: new Map(), native: notServed, followLink: notServed },
     bodies: new BodyBudget(),
-    natives: [],
+    natives: () => [],
     trustProxy: [],
   });
   const url = await facade.listen({ host: "127.0.0.1", port: 0 });
