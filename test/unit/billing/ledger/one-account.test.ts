@@ -7,6 +7,7 @@ import { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLedger, type LedgerWriter } from "../../../../src/billing/ledger/ledger-writer.ts";
 import { newId } from "../../../../src/core/uuid.ts";
+import { type TableOwner, tableRoles } from "../../../../src/db/table-roles.ts";
 import { createEventLog } from "../../../../src/responses/background/event-log.ts";
 import { Limiter, type LimitSubject } from "../../../../src/limits/limiter.ts";
 import { createResponseStore } from "../../../../src/responses/stored/response-store.ts";
@@ -67,33 +68,6 @@ async function setBudgets({ accountId, keyId }: typeof own): Promise<void> {
   }
 }
 
-/**
- * Conditions for rows of the tests' account, by table, unless a column `account_id` identifies it.
- */
-const ownRows: Readonly<Record<string, string>> = {
-  account: "is_own(id)",
-  hold_checkpoint: "is_own((select account_id from open_hold h where h.id = hold_id))",
-  hold_step: "is_own((select account_id from open_hold h where h.id = hold_id))",
-  key_use: "is_own((select account_id from api_key k where k.id = key_id))",
-  limit_running: "is_own_subject(subject)",
-  limit_use: "is_own_subject(subject)",
-  task_event: "is_own((select account_id from task t where t.id = task_id))",
-  webhook_attempt: "is_own((select account_id from webhook_delivery d where d.id = delivery_id))",
-};
-
-/** Tables of no account, and those that no call and no task reads. */
-const ofNobody = new Set([
-  // The installation's processes, prices, routes, and its results by their content.
-  ...["node", "price_version", "model_price", "unlimited_route", "breaker", "route_health"],
-  "result_blob",
-  // Of jobs and operators.
-  ...["audited_budget", "audited_key", "ledger_checkpoint"],
-  ...["config_revision", "config_secret", "config_process"],
-  ...["retention_floor", "migration"],
-  // Of the console.
-  ...["code_guess", "console_session", "sign_in_failure", "sign_in_link"],
-]);
-
 /** Makes the role, whose reads of rows of other accounts fail. */
 async function watchRows(): Promise<void> {
   await billing.pool.query(`
@@ -126,21 +100,46 @@ async function watchRows(): Promise<void> {
   }
 }
 
-/** The tables and their conditions. @throws if it is not known whose a table's rows are */
+/** Each table and partition, with the condition by which a row is of the tests' account. */
 async function policies(): Promise<(readonly [table: string, condition: string])[]> {
-  const { rows } = await billing.pool.query<{ name: string; parent: string; has_account: boolean }>(
+  return (await tables()).flatMap(({ name, parent }) => {
+    const owner = tableRoles[parent]?.owner;
+    return owner === undefined ? [] : [[name, conditionOf(owner)] as const];
+  });
+}
+
+function conditionOf(owner: TableOwner): string {
+  if (typeof owner === "string") return `is_own(${owner})`;
+  if ("subject" in owner) return `is_own_subject(${owner.subject})`;
+  const { parent, parentKey, column } = owner;
+  return `is_own((select p.account_id from ${parent} p where p.${parentKey} = ${column} limit 1))`;
+}
+
+interface Table {
+  readonly name: string;
+  /** The table that it is a partition of, or itself. */
+  readonly parent: string;
+  readonly has_account: boolean;
+}
+
+async function tables(): Promise<readonly Table[]> {
+  const { rows } = await billing.pool.query<Table>(
     `select c.relname as name, coalesce(p.relname, c.relname) as parent, a.attname is not null as has_account
        from pg_class c left join pg_attribute a on a.attrelid = c.oid and a.attname = 'account_id'
          left join pg_inherits i on i.inhrelid = c.oid left join pg_class p on p.oid = i.inhparent
        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')`,
   );
-  return rows.flatMap(({ name, parent, has_account: hasAccount }) => {
-    const condition = hasAccount ? "is_own(account_id)" : ownRows[parent];
-    if (condition !== undefined) return [[name, condition] as const];
-    if (ofNobody.has(parent)) return [];
-    throw new Error(`say whose the rows of ${name} are: add it to ownRows or ofNobody`);
-  });
+  return rows;
 }
+
+test("each table has a role, and one with a column account_id has it as its owner", async () => {
+  const all = (await tables()).filter(({ name, parent }) => name === parent);
+  expect(all.map(({ name }) => name).toSorted()).toEqual(Object.keys(tableRoles).toSorted());
+  const unowned = all.filter(({ name, has_account: has }) => {
+    return has && tableRoles[name]?.owner !== "account_id";
+  });
+  expect(unowned).toEqual([]);
+});
 
 test("a hold within budgets, its extension with a checkpoint, a settlement and a release read no row of another account", async () => {
   const [kept, freed] = [newId(), newId()];
