@@ -24,6 +24,8 @@ export interface ProbedVendor {
   readonly status: number | undefined;
   readonly latencyMs: number;
   readonly message: string;
+  /** Names of the vendor's models. Undefined if it did not list them. */
+  readonly models: readonly string[] | undefined;
   /** Names of routes that the vendor does not list. */
   readonly missingModels: readonly string[];
 }

@@ -1,4 +1,4 @@
-/** `uas models …`: the models that are in force, and those of the file. */
+/** `uas models …`: the models that are in force, those of the file, and those of price lists. */
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
@@ -12,6 +12,8 @@ import { priceMessage } from "../config/price-message.ts";
 import { taskRunMs } from "../core/limits.ts";
 import { configOf, withGateway } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
+
+import { addModelsImport } from "./models-import.ts";
 import { everyPage, table } from "./output.ts";
 import { type PriceJson, priceJson, priceText } from "./price-json.ts";
 import { comparedFile } from "./uas-yaml.ts";
@@ -29,6 +31,7 @@ export function addModelsCommands(models: Command, { context, print }: CliTools)
       });
       print(modelList(rows ?? (await readFile(context))));
     });
+  addModelsImport(models.command("import"), { context, print });
 }
 
 /** A model, in the words of the command line. */

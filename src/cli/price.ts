@@ -1,8 +1,6 @@
 /** `uas price …`. */
-import { writeFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { createClient, type Transport } from "@connectrpc/connect";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import {
   type ModelPrices,
@@ -13,13 +11,13 @@ import {
 import { ConfigService } from "../../gen/uas/config/v1/config_service_pb.ts";
 import type { Config } from "../config/config.ts";
 import { priceMessage } from "../config/price-message.ts";
-import { failureMessage } from "../core/error-words.ts";
 import { parseUsd } from "../core/money.ts";
 import { configOf, type OpenBackend, warn, withBackend } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
 import { cell, table } from "./output.ts";
-import { type MarginPpm, parseMargin } from "./price-import/decimal.ts";
+import type { MarginPpm } from "./price-import/decimal.ts";
+import { listOption, marginArgument, sourceArgument, writeNew } from "./price-import/arguments.ts";
 import type { SourceName } from "./price-import/open-source.ts";
 import { upcoming } from "../config/price-dates.ts";
 import { namedUnits, perText, type PriceJson, priceJson, priceText, unitAt } from "./price-json.ts";
@@ -160,11 +158,7 @@ function addPriceImportCommand(price: Command, { context, print }: CliTools): vo
   price
     .command("import")
     .description("compare costs and prices with a price list, and write the differences as YAML")
-    .option(
-      "--from <list>",
-      "genai-prices (comes with the gateway), a downloaded file, or models.dev:FILE; repeat it for lists that must agree",
-      sourceArgument,
-    )
+    .option(...listOption, sourceArgument)
     .option("--vendor <vendor>", "only routes to this vendor of the configuration")
     .option(
       "--margin <percent>",
@@ -176,33 +170,6 @@ function addPriceImportCommand(price: Command, { context, print }: CliTools): vo
     .action(async (options: ImportOptions) => {
       print(await importPrices(context, options));
     });
-}
-
-const formats = ["genai-prices", "models.dev"] as const;
-
-function sourceArgument(text: string, before: readonly SourceName[] = []): readonly SourceName[] {
-  return [...before, sourceName(text)];
-}
-
-function sourceName(text: string): SourceName {
-  if (text === "genai-prices") return { format: text, path: undefined };
-  if (text === "models.dev") {
-    throw new InvalidArgumentError(
-      "Nothing is downloaded: run curl -O https://models.dev/api.json and write --from models.dev:api.json.",
-    );
-  }
-  const format = formats.find((each) => text.startsWith(`${each}:`));
-  const path = format === undefined ? text : text.slice(format.length + 1);
-  if (path === "") throw new InvalidArgumentError("Name a file, such as models.dev:api.json.");
-  return { format, path };
-}
-
-function marginArgument(text: string): MarginPpm {
-  const margin = parseMargin(text);
-  if (margin !== undefined) return margin;
-  throw new InvalidArgumentError(
-    "Write a percentage of the cost such as 20% or 12.5%, at most 4 digits after the point.",
-  );
 }
 
 async function importPrices(context: CliContext, options: ImportOptions): Promise<Output> {
@@ -242,16 +209,6 @@ function checkVendor({ vendors, source }: Config, vendor: string | undefined): v
   if (vendor === undefined || vendors.has(vendor)) return;
   const have = [...vendors.keys()].join(", ") || "none";
   throw new CliError(`${source} has no vendor ${vendor} (have: ${have})`);
-}
-
-/** Never over a file that is there: it could be the configuration. */
-function writeNew(cwd: string, path: string, yaml: string): void {
-  try {
-    writeFileSync(resolve(cwd, path), yaml, { flag: "wx" });
-  } catch (error) {
-    const reason = failureMessage(error);
-    throw new CliError(`cannot write ${path}: ${reason}; name a new file`, { cause: error });
-  }
 }
 
 /** So that standard output as a whole is YAML, too. */

@@ -28,6 +28,10 @@ export const commandDocuments: readonly (readonly [commands: string, document: s
     "models list",
     "`{modelKey, name, type, price, maxOutputTokens, routes, state}`; `state` is `in_force`, `not_in_the_file` (in force, but changed or removed there), `not_in_force` (in the file only), or without a gateway `in_the_file`",
   ],
+  [
+    "models import",
+    "`{vendor, source, names, models, leftOut: [{name, reason}], yaml}`; `names` is `vendor` or `list`: where the names come from",
+  ],
   ["price show", "`{modelKey, versions, costs, notInForce}`"],
   ["price import", "`{sources, margin, models, yaml}` ([prices](#versions-of-prices))"],
   ["usage", "`{points, totals}` ([usage](#points-of-usage))"],

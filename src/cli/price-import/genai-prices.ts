@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { calcPrice, findProvider, type MatchLogic } from "@pydantic/genai-prices";
 import {
   checkLimits,
+  type ModelFacts,
   PriceRefusal,
   type PriceSource,
   type SourceBand,
@@ -49,7 +50,12 @@ function sourceOf(title: string, findById: FindProvider): PriceSource {
     }
     return undefined;
   };
-  return { format: "genai-prices", title, find };
+  const names = (provider: string): readonly string[] =>
+    listOf(findById(provider)?.["models"]).flatMap((model) => {
+      const { id, deprecated } = objectOf(model) ?? {};
+      return typeof id === "string" && deprecated !== true ? [id] : [];
+    });
+  return { format: "genai-prices", title, find, names };
 }
 
 function findModel(provider: JsonObject, name: string): SourceEntry | undefined {
@@ -59,7 +65,19 @@ function findModel(provider: JsonObject, name: string): SourceEntry | undefined 
   if (found === undefined) return undefined;
   const id = textOf(found["id"]) ?? "";
   const match = exact === undefined ? `rule ${ruleText(found["match"])}` : "same name";
-  return { name: `${String(provider["id"])}/${id}`, match, prices: pricesOf(id, found["prices"]) };
+  const contextTokens = countOf(found["context_window"]);
+  return {
+    name: `${String(provider["id"])}/${id}`,
+    match,
+    prices: pricesOf(id, found["prices"]),
+    facts: contextTokens === undefined ? {} : { contextTokens },
+  };
+}
+
+/** A number of tokens; undefined for anything else. */
+function countOf(value: unknown): number | undefined {
+  const isCount = typeof value === "string" && /^[1-9]\d{0,8}$/.test(value);
+  return isCount ? Number(value) : undefined;
 }
 
 /** The place of the model whose rule matches; -1 if none does. */
@@ -167,9 +185,29 @@ export function modelsDevFile(title: string, providers: JsonObject): PriceSource
       throw new PriceRefusal("missing", reason, "write the cost by hand");
     }
     const prices = [{ fromMs: -Infinity, bands: modelsDevBands(cost) }];
-    return { name: `${provider}/${model}`, match: "same name", prices };
+    return {
+      name: `${provider}/${model}`,
+      match: "same name",
+      prices,
+      facts: modelsDevFacts(found),
+    };
   };
-  return { format: "models.dev", title, find };
+  const names = (provider: string): readonly string[] =>
+    Object.keys(objectOf(memberOf(objectOf(memberOf(providers, provider)), "models")) ?? {});
+  return { format: "models.dev", title, find, names };
+}
+
+function modelsDevFacts(model: JsonObject): ModelFacts {
+  const { context, output } = objectOf(model["limit"]) ?? {};
+  const kinds = objectOf(model["modalities"])?.["output"];
+  const contextTokens = countOf(context);
+  const maxOutputTokens = countOf(output);
+  return {
+    ...(contextTokens !== undefined && { contextTokens }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(typeof model["reasoning"] === "boolean" && { isReasoning: model["reasoning"] }),
+    ...(Array.isArray(kinds) && { isText: kinds.every((kind) => kind === "text") }),
+  };
 }
 
 /** A member by a name that comes from outside: never one that every object inherits. */

@@ -68,7 +68,7 @@ function routeNode(document: Document, { route, cost, found }: RouteComparison):
 }
 
 /** One price as a map, several as a list of them; each in one line, amounts in quotes. */
-function pricesNode(document: Document, prices: readonly DatedPrice[]): Node {
+export function pricesNode(document: Document, prices: readonly DatedPrice[]): Node {
   const members = priceMembers(prices);
   const [first] = members;
   const node = document.createNode(members.length === 1 ? first : members) as Node;

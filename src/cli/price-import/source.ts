@@ -20,6 +20,8 @@ export interface PriceSource {
    * @throws PriceRefusal if it has it in a form that cannot be read
    */
   find(provider: string, model: string): SourceEntry | undefined;
+  /** The models of a provider, by the list's names; empty if it does not have the provider. */
+  names(provider: string): readonly string[];
 }
 
 /** A model of a price list. */
@@ -30,6 +32,17 @@ export interface SourceEntry {
   readonly match: string;
   /** By time, at least one. */
   readonly prices: readonly SourcePrice[];
+  /** Facts besides prices. Absent if the list has none. */
+  readonly facts?: ModelFacts;
+}
+
+/** Facts about a model. Absent if the list does not have them. */
+export interface ModelFacts {
+  readonly contextTokens?: number;
+  readonly maxOutputTokens?: number;
+  readonly isReasoning?: boolean;
+  /** Whether it replies with text only. */
+  readonly isText?: boolean;
 }
 
 /** One price of a list, as far as it is the same in all formats. */
