@@ -34,13 +34,18 @@ const zip = promisify(gzip);
 export class BatchSender {
   readonly #options: BatchSenderOptions;
   readonly #agent: Agent;
-  #pending = new SpanWriter();
+  #pending: SpanWriter;
+  /** The writer of the batch before, while no batch is sent. */
+  #spare: SpanWriter;
   #sending: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isFailing = false;
 
   constructor(options: BatchSenderOptions) {
     this.#options = options;
+    const newWriter = (): SpanWriter => new SpanWriter(options.settings.resource, "uas-gateway");
+    this.#pending = newWriter();
+    this.#spare = newWriter();
     this.#agent = new Agent({ connections: 1, connect: { ...options.settings.tls } });
   }
 
@@ -69,9 +74,11 @@ export class BatchSender {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const batch = this.#pending;
-    this.#pending = new SpanWriter();
+    this.#pending = this.#spare;
     this.#sending = this.#deliver(batch).finally(() => {
       this.#sending = undefined;
+      batch.clear();
+      this.#spare = batch;
       if (this.#pending.count >= this.#options.settings.batchSpans) this.#send();
       else if (this.#pending.count > 0) {
         this.#timer ??= setTimeout(() => this.#send(), this.#options.settings.delayMs).unref();
@@ -83,7 +90,7 @@ export class BatchSender {
   async #deliver(batch: SpanWriter): Promise<void> {
     const { settings, onDrop, warn } = this.#options;
     try {
-      const plain = batch.request(settings.resource, "uas-gateway");
+      const plain = batch.request;
       const body = settings.isCompressed ? await zip(plain) : plain;
       await this.#post(body, AbortSignal.timeout(settings.timeoutMs));
       this.#isFailing = false;

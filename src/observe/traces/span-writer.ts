@@ -74,26 +74,53 @@ const tag = {
 /** `STATUS_CODE_ERROR` */
 const errorCode = 2;
 
-/** Width of a length, in bytes: up to 2 MiB. */
-const lengthBytes = 3;
-const longest = 2 ** (7 * lengthBytes) - 1;
+/** Width of a length, in bytes: up to 256 MiB. */
+const lengthBytes = 4;
 
-/** Longer texts are cut, so that every length has its width. */
+/** Longer texts are cut. */
 const textCharsMax = 8_192;
 
 /** Encoded keys. There are as many as names in the code. */
 const keys = new Map<string, Buffer>();
 
-/** Encodes spans, one after another, in a buffer that grows. */
+/**
+ * Encodes spans, one after another, as one request to a collector. The buffer grows, and is used
+ * again for the next request: new ones would be collected as garbage, at the cost of every call.
+ */
 export class SpanWriter {
   #buffer = Buffer.allocUnsafe(64 * 1_024);
   #at = 0;
+  readonly #resourceSpans: number;
+  readonly #scopeSpans: number;
+  /** Where the spans begin. */
+  readonly #start: number;
   /** Number of spans. */
   count = 0;
 
-  /** The encoded spans, as fields of a `ScopeSpans`. */
-  get bytes(): Buffer {
+  /** @param resource attributes of the process @param scope the name of the program */
+  constructor(resource: SpanAttributes, scope: string) {
+    this.#resourceSpans = this.#open(tag.resourceSpans);
+    const process = this.#open(tag.resource);
+    this.#attributes(tag.resourceAttribute, resource);
+    this.#close(process);
+    this.#scopeSpans = this.#open(tag.scopeSpans);
+    const library = this.#open(tag.scope);
+    this.#text(tag.scopeName, scope);
+    this.#close(library);
+    this.#start = this.#at;
+  }
+
+  /** The request with the spans so far. It is overwritten after {@link clear}. */
+  get request(): Buffer {
+    this.#close(this.#scopeSpans);
+    this.#close(this.#resourceSpans);
     return this.#buffer.subarray(0, this.#at);
+  }
+
+  /** Removes the spans. */
+  clear(): void {
+    this.#at = this.#start;
+    this.count = 0;
   }
 
   /** Adds a span that ended at `endMs`. @param failure marks it as failed */
@@ -130,21 +157,6 @@ export class SpanWriter {
     this.#close(whole);
   }
 
-  /** The spans with their process, as a request to a collector. */
-  request(resource: SpanAttributes, scope: string): Buffer {
-    const spans = this.bytes;
-    const process = new SpanWriter();
-    const attributes = process.#open(tag.resource);
-    process.#attributes(tag.resourceAttribute, resource);
-    process.#close(attributes);
-    const library = new SpanWriter();
-    const name = library.#open(tag.scope);
-    library.#text(tag.scopeName, scope);
-    library.#close(name);
-    const scopeSpans = field(tag.scopeSpans, [library.bytes, spans]);
-    return Buffer.concat(field(tag.resourceSpans, [process.bytes, ...scopeSpans]));
-  }
-
   #attributes(each: number, attributes: SpanAttributes): void {
     for (const name in attributes) {
       const value = attributes[name];
@@ -163,7 +175,9 @@ export class SpanWriter {
   #key(name: string): void {
     let key = keys.get(name);
     if (key === undefined) {
-      key = Buffer.concat(field(tag.key, [Buffer.from(name)]));
+      // The names in the code are short; those of the environment are cut.
+      const text = Buffer.from(name).subarray(0, 127);
+      key = Buffer.concat([Buffer.of(tag.key, text.length), text]);
       keys.set(name, key);
     }
     this.#reserve(key.length);
@@ -236,28 +250,17 @@ export class SpanWriter {
   }
 
   #close(start: number): void {
-    const length = Math.min(this.#at - start, longest);
-    this.#buffer[start - 3] = (length & 0x7f) | 0x80;
-    this.#buffer[start - 2] = ((length >>> 7) & 0x7f) | 0x80;
-    this.#buffer[start - 1] = length >>> 14;
+    const length = this.#at - start;
+    this.#buffer[start - 4] = (length & 0x7f) | 0x80;
+    this.#buffer[start - 3] = ((length >>> 7) & 0x7f) | 0x80;
+    this.#buffer[start - 2] = ((length >>> 14) & 0x7f) | 0x80;
+    this.#buffer[start - 1] = length >>> 21;
   }
 
   #reserve(bytes: number): void {
     if (this.#at + bytes <= this.#buffer.length) return;
     const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#at + bytes));
-    larger.set(this.bytes);
+    larger.set(this.#buffer.subarray(0, this.#at));
     this.#buffer = larger;
   }
-}
-
-/** A field of any length, in pieces. */
-function field(of: number, content: readonly Buffer[]): Buffer[] {
-  let rest = content.reduce((sum, { length }) => sum + length, 0);
-  const head = [of];
-  while (rest > 0x7f) {
-    head.push((rest & 0x7f) | 0x80);
-    rest >>>= 7;
-  }
-  head.push(rest);
-  return [Buffer.from(head), ...content];
 }
