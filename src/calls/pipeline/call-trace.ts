@@ -46,6 +46,7 @@ export class CallTrace {
   readonly #startMs = performance.now();
   #attempt: TraceSpan | undefined;
   #attemptMs = 0;
+  #waitMs = 0;
 
   constructor(span: TraceSpan) {
     this.#span = span;
@@ -55,14 +56,14 @@ export class CallTrace {
     return this.#span.traceId;
   }
 
-  /** Waits for work of the ledger, and records the wait as an event. */
-  async waited<Result>(name: string, work: Promise<Result>): Promise<Result> {
-    const startMs = performance.now();
-    try {
-      return await work;
-    } finally {
-      this.#span.event(name, { [own.waitMs]: performance.now() - startMs });
-    }
+  /** Marks the start of a wait for the ledger. */
+  startWait(): void {
+    this.#waitMs = performance.now();
+  }
+
+  /** Records the wait that has ended as an event. */
+  endWait(name: string): void {
+    this.#span.event(name, { [own.waitMs]: performance.now() - this.#waitMs });
   }
 
   /** Begins the span of an attempt. */

@@ -71,8 +71,9 @@ export async function runCall<Out extends Chunk>(
     const limiting = limit(quoted);
     if (limiting?.isFirst === true) await limiting.admitted;
     const { trace } = admitted.call;
-    const holding = hold(quoted);
-    const held = (reached = await (trace?.waited("uas.hold", holding) ?? holding));
+    trace?.startWait();
+    const held = (reached = await hold(quoted));
+    trace?.endWait("uas.hold");
     if (limiting?.isFirst === false) await limiting.admitted;
     const opened = (reached = await open(held, ended.connection));
     const delivered = deliver(opened, sink, ended);

@@ -86,8 +86,9 @@ export async function settle<Out extends Chunk>(
   reportCall(call, deps, isWithheld);
   const { id, accountId, costNanos } = call;
   call.trace?.attemptEnded(call);
-  const settling = deps.ledger.settle({ id, accountId, costNanos, record: callRecord(call) });
-  await (call.trace?.waited("uas.settle", settling) ?? settling);
+  call.trace?.startWait();
+  await deps.ledger.settle({ id, accountId, costNanos, record: callRecord(call) });
+  call.trace?.endWait("uas.settle");
 }
 
 function isHeld<Out extends Chunk>(reached: Reached<Out>): reached is Reached<Out> & Held<Out> {

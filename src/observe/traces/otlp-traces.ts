@@ -1,7 +1,7 @@
 /**
- * Traces in OTLP. Spans are encoded when they end, and only their bytes are kept. OpenTelemetry's
- * SDK kept objects until a batch was sent: that took 40 µs of a call of 175 µs, this takes a
- * quarter of it.
+ * Traces in OTLP. Spans are encoded when they end, and only their bytes are kept. With
+ * OpenTelemetry's SDK, which keeps objects until a batch is sent, traces took 27 µs of a call's 250
+ * in a CPU profile; now they take 7 µs of 200.
  */
 import { BatchSender } from "./batch-sender.ts";
 import { newSpanId, newTraceId, parseTraceparent, type SpanContext } from "./ids.ts";
