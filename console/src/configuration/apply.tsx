@@ -2,6 +2,7 @@
 import { useMutation } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { Link } from "@tanstack/react-router";
 import { CircleCheck, LoaderCircle } from "lucide-react";
 import { type ReactNode, useId, useState } from "react";
 import type { ConfigRevision, ProcessConfig } from "../../../gen/uas/config/v1/config_pb.ts";
@@ -81,7 +82,14 @@ function CheckState({ check }: { check: Check }) {
           <Badge tone="bad">{text.problemsOf(problems.length)}</Badge>
         </span>
         <span className="text-xs break-words text-muted">
-          {problems[0]?.path} {problems[0]?.message}
+          {problems[0]?.path} {problems[0]?.message}{" "}
+          <Link
+            to="/configuration"
+            search={{ tab: "document" }}
+            className="text-accent underline underline-offset-4"
+          >
+            {text.toDocument}
+          </Link>
         </span>
       </span>
     );

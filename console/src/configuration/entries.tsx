@@ -124,7 +124,7 @@ function useColumns(section: Section, open: (name: string) => void): readonly Co
       cell: (name) => (
         <span className="flex min-w-28 flex-wrap items-center gap-2">
           <RowButton onOpen={() => open(name)}>
-            <span className="sr-only">{isEditable ? text.edit("") : text.view("")}</span>
+            <span className="sr-only">{isEditable ? text.edit("") : text.show("")}</span>
             <span className="wrap-anywhere">{name}</span>
           </RowButton>
           {stateOf(name)}

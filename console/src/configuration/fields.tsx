@@ -137,8 +137,8 @@ export function FormPart({
 }) {
   return (
     <fieldset className="min-w-0">
-      <legend className="mb-1 w-full text-sm font-semibold">{title}</legend>
-      {hint !== undefined && <p className="mb-3 text-xs text-muted">{hint}</p>}
+      <legend className="mb-2 w-full text-sm font-semibold">{title}</legend>
+      {hint !== undefined && <p className="-mt-1 mb-3 text-xs text-muted">{hint}</p>}
       <div className="flex flex-col gap-4">
         {children}
         {actions !== undefined && <div className="flex flex-wrap gap-2">{actions}</div>}

@@ -9,7 +9,7 @@ import {
 } from "../../../gen/uas/config/v1/config_service_pb.ts";
 import { configurationTabs } from "../common/search.ts";
 import { PageHead, Skeleton } from "../ui/card.tsx";
-import { Segments } from "../ui/field.tsx";
+import { Segments, SelectField } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import { AppliedNote, DraftBar } from "./apply.tsx";
 import { ConflictCard } from "./conflict.tsx";
@@ -40,8 +40,8 @@ export function ConfigurationPage() {
     ConfigService.method.getConfig,
     {},
     {
-      refetchInterval: ({ state }) =>
-        applied !== undefined && !isEverywhere(state.data, applied) ? soonMs : refreshMs,
+      refetchInterval: ({ state: { data: loaded } }) =>
+        isBeingLoaded(loaded, applied) ? soonMs : refreshMs,
     },
   );
   const { config, processes = [] } = data ?? {};
@@ -57,7 +57,9 @@ export function ConfigurationPage() {
         )}
         {config !== undefined && (
           <>
-            {applied !== undefined && <AppliedNote revision={applied} processes={processes} />}
+            {applied?.revision === config.revision && (
+              <AppliedNote revision={applied} processes={processes} />
+            )}
             <Views data={{ config, processes }} onApplied={setApplied} />
           </>
         )}
@@ -66,12 +68,13 @@ export function ConfigurationPage() {
   );
 }
 
-/** Whether every process has a revision. */
-function isEverywhere(
-  data: Pick<GetConfigResponse, "processes"> | undefined,
-  { hash }: ConfigRevision,
+/** Whether the revision that was applied last is in force, and processes lack it. */
+function isBeingLoaded(
+  data: Pick<GetConfigResponse, "config" | "processes"> | undefined,
+  applied: ConfigRevision | undefined,
 ): boolean {
-  return data?.processes.every((process) => process.hash === hash) ?? false;
+  if (applied === undefined || data?.config?.revision !== applied.revision) return false;
+  return data.processes.some(({ hash }) => hash !== applied.hash);
 }
 
 interface Loaded extends Pick<GetConfigResponse, "processes"> {
@@ -86,7 +89,6 @@ function Views({
   data: Loaded;
   onApplied: (revision: ConfigRevision) => void;
 }) {
-  const text = useConfigurationText();
   const isEditable = config.revision > 0n;
   const state = useDraft(config);
   const draft = isEditable ? state.draft : undefined;
@@ -95,23 +97,13 @@ function Views({
   const inForce = useMemo(() => new ConfigText(config.document), [config.document]);
   const check = useCheck(written, draft !== undefined);
   const { tab = "overview" } = useSearch({ from: "/inside/operator/configuration" });
-  const navigate = useNavigate({ from: "/configuration" });
   const apply = (revision: ConfigRevision): void => {
     state.replace(undefined);
     onApplied(revision);
   };
   return (
     <EditorProvider value={{ config, document, inForce, isEditable, check, write: state.write }}>
-      <div>
-        <Segments
-          label={text.title}
-          value={tab}
-          choices={configurationTabs.map((value) => ({ value, label: text.tabs[value] }))}
-          onChoose={(chosen) =>
-            void navigate({ search: chosen === "overview" ? {} : { tab: chosen } })
-          }
-        />
-      </div>
+      <Tabs />
       {draft !== undefined && draft.base.etag !== config.etag && (
         <ConflictCard draft={draft} onChange={state.replace} />
       )}
@@ -130,9 +122,31 @@ function Views({
       {tab === "models" && <ModelsCard />}
       {tab === "limits" && <LimitsCard />}
       {tab === "document" && <DocumentCard />}
-      {tab === "revisions" && <RevisionsCard onApplied={apply} />}
+      {tab === "revisions" && <RevisionsCard onApplied={onApplied} />}
       {draft !== undefined && <Bar state={state} onApplied={apply} />}
     </EditorProvider>
+  );
+}
+
+/** The choice of a view; on narrow windows a list, because not all of them fit. */
+function Tabs() {
+  const text = useConfigurationText();
+  const { tab = "overview" } = useSearch({ from: "/inside/operator/configuration" });
+  const navigate = useNavigate({ from: "/configuration" });
+  const choice = {
+    label: text.view,
+    value: tab,
+    choices: configurationTabs.map((value) => ({ value, label: text.tabs[value] })),
+    onChoose: (chosen: typeof tab) =>
+      void navigate({ search: chosen === "overview" ? {} : { tab: chosen } }),
+  };
+  return (
+    <div>
+      <div className="hidden md:block">
+        <Segments {...choice} />
+      </div>
+      <SelectField isLabelHidden className="md:hidden" {...choice} />
+    </div>
   );
 }
 

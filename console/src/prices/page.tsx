@@ -1,7 +1,8 @@
-/** Configured models and prices, for operators. Read only: they are changed in uas.yaml. */
+/** Configured models and prices, for operators. The page Configuration changes them. */
 import { useQuery } from "@connectrpc/connect-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
-import { Boxes, CircleCheck, TriangleAlert } from "lucide-react";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { clsx } from "clsx";
+import { Boxes, CircleCheck, SlidersHorizontal, TriangleAlert } from "lucide-react";
 import { useState } from "react";
 import { type ModelPrices, PriceState } from "../../../gen/uas/billing/v1/price_pb.ts";
 import type { ConfiguredModel, ConfiguredRoute } from "../../../gen/uas/operator/v1/operator_pb.ts";
@@ -15,6 +16,7 @@ import {
   PriceLines,
   usePrices,
 } from "../models/prices.tsx";
+import { buttonClass } from "../ui/button.tsx";
 import { Card, Empty, Facts, PageHead, Skeleton } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
 import { Sheet } from "../ui/dialog.tsx";
@@ -232,11 +234,27 @@ function ConfiguredModelSheet({
       {model !== undefined && (
         <div className="flex flex-col gap-7">
           <About model={model} />
+          <EditLink name={model.modelKey} />
           <RoutesWithCosts model={model} prices={prices} />
           <PriceHistory hasIds versions={prices?.versions ?? []} />
         </div>
       )}
     </Sheet>
+  );
+}
+
+/** A link to the form of a model. */
+function EditLink({ name }: { name: string }) {
+  const { layout } = useText();
+  return (
+    <Link
+      to="/configuration"
+      search={{ tab: "models", entry: name }}
+      className={clsx(buttonClass(), "self-start")}
+    >
+      <SlidersHorizontal aria-hidden="true" />
+      {layout.configuration}
+    </Link>
   );
 }
 

@@ -3,7 +3,7 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { CircleCheck, CircleX, Network, Zap } from "lucide-react";
+import { CircleCheck, CircleX, Network, SlidersHorizontal, Zap } from "lucide-react";
 import type { ReactNode } from "react";
 import type { VendorState } from "../../../gen/uas/operator/v1/operator_pb.ts";
 import {
@@ -17,7 +17,7 @@ import {
 } from "../../../gen/uas/operator/v1/route_service_pb.ts";
 import { useText } from "../common/language.tsx";
 import { durationText, msOf } from "../common/time.ts";
-import { Button } from "../ui/button.tsx";
+import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, CardHead, Empty, Facts, PageHead, Skeleton } from "../ui/card.tsx";
 import { RateLines } from "../ui/rate-fields.tsx";
 import { Badge, ErrorNote, Share, Time } from "../ui/show.tsx";
@@ -373,9 +373,9 @@ function LastSuccess({ vendor: { successTime, successDuration } }: { vendor: Ven
   );
 }
 
-/** A button that makes a test call, and its result. */
+/** A button that makes a test call, its result, and a link to the form of the vendor. */
 function VendorTest({ vendor }: { vendor: string }) {
-  const { vendors: text } = useText();
+  const { vendors: text, layout } = useText();
   const queries = useQueryClient();
   const test = useMutation(OperatorService.method.testVendor, {
     onSettled: () => queries.invalidateQueries(),
@@ -391,6 +391,15 @@ function VendorTest({ vendor }: { vendor: string }) {
         <Zap aria-hidden="true" />
         {label}
       </Button>
+      <Link
+        to="/configuration"
+        search={{ tab: "vendors", entry: vendor }}
+        aria-label={`${layout.configuration}: ${vendor}`}
+        className={buttonClass()}
+      >
+        <SlidersHorizontal aria-hidden="true" />
+        {layout.configuration}
+      </Link>
       <div role="status" className="min-w-0 flex-1">
         {test.data !== undefined && <Outcome outcome={test.data} />}
         <ErrorNote error={test.error} />

@@ -148,7 +148,9 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
   test("a price is changed in its place, checked, compared, applied with a note, and in force everywhere", async () => {
     const before = await documentInForce();
     await go("models");
-    await button(/m$/).click();
+    // By keyboard.
+    await button(/m$/).focus();
+    await page.keyboard.press("Enter");
     await field("Output tokens per 1M tokens").fill("3.5x");
     await dialog()
       .getByRole("alert")
@@ -156,7 +158,8 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
       .first()
       .waitFor();
     await field("Output tokens per 1M tokens").fill("3.50");
-    await dialog().getByRole("button", { name: "Done" }).click();
+    await page.keyboard.press("Escape");
+    await dialog().waitFor({ state: "detached" });
     await draft().getByText("1 change").waitFor();
     await page.getByText("Changed", { exact: true }).waitFor();
     await apply("More expensive", ["models.m.price.output"]);
@@ -223,11 +226,15 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
     await field("Max output tokens").fill("100");
     await select("Vendor").selectOption("second");
     await field("Model name of the vendor").fill("vendor-model");
-    await field("Input tokens per 1M tokens").fill("1");
-    await field("Output tokens per 1M tokens").fill("2");
-    await button("Add a price from a date").click();
+    await field("Input tokens per 1M tokens").last().fill("1");
+    await field("Output tokens per 1M tokens").last().fill("2");
+    await dialog().getByText("Vendor cost").first().click();
+    await field("Input tokens per 1M tokens").first().fill("1");
+    await field("Output tokens per 1M tokens").first().fill("9");
+    await button("Add a price from a date").last().click();
     await field("From").last().fill("2099-01-01");
     await dialog().getByRole("button", { name: "Done" }).click();
+    await draft().getByText("2 warnings").waitFor();
     await apply("A second vendor", ["vendors.second", 'models["gpt-4.1"]']);
     await page.getByText("Revision 3 is in force in all 2 processes.").waitFor();
     expect(await documentInForce()).toContain("# The vendor of our tests.");

@@ -3,6 +3,7 @@
 export const configuration = {
   title: "Configuration",
   hint: "Vendors, models, prices and limits of the installation. A change is checked, compared and applied without a restart.",
+  view: "View",
   tabs: {
     overview: "In force",
     vendors: "Vendors",
@@ -68,7 +69,7 @@ export const configuration = {
   modelRemove: "Remove model",
   add: "Add",
   edit: (name: string) => `Edit ${name}`,
-  view: (name: string) => `View ${name}`,
+  show: (name: string) => `View ${name}`,
   problemsOf: (count: number) => (count === 1 ? "1 problem" : `${count} problems`),
   changed: "Changed",
   taken: "This name is taken.",

@@ -4,6 +4,7 @@ import type { ConfigurationTexts } from "../en/configuration.ts";
 export const configuration: ConfigurationTexts = {
   title: "配置管理",
   hint: "管理供应商、模型、价格与限额。变更经校验和对比后发布，无需重启。",
+  view: "视图",
   tabs: {
     overview: "当前生效",
     vendors: "供应商",
@@ -66,7 +67,7 @@ export const configuration: ConfigurationTexts = {
   modelRemove: "移除模型",
   add: "添加",
   edit: (name) => `编辑 ${name}`,
-  view: (name) => `查看 ${name}`,
+  show: (name) => `查看 ${name}`,
   problemsOf: (count) => `${count} 个错误`,
   changed: "已修改",
   taken: "该名称已存在。",
