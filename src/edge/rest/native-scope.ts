@@ -40,8 +40,8 @@ export class NativeRoutes implements FindRoute {
 }
 
 /**
- * Serves everything below the native prefixes that is no other path. Not as routes of Fastify, since
- * prefixes can change while it listens.
+ * Serves everything below the native prefixes that is no other path. They are no routes of Fastify,
+ * since prefixes can change while it listens.
  */
 export function registerNatives(
   app: FastifyInstance,

@@ -6,9 +6,10 @@
  * Llama 3, Qwen 3, DeepSeek 3). They were measured for natural text, code and JSON in 40 languages
  * and forms; docs/tokens.md explains the weights. For digits, four-byte UTF-8 characters and
  * scripts that some tokenizers read byte by byte it is a true upper bound, since no tokenizer
- * creates more tokens than bytes. Letter sequences of no language ("xqzjk…", chosen to be expensive) may take up
- * to twice as much; a cost above the hold is paid from the remaining balance. One token per byte
- * would bound that too, but hold four times too much for every English prompt.
+ * creates more tokens than bytes. Letter sequences of no language ("xqzjk…", chosen to be
+ * expensive) may take up to twice as much; a cost above the hold is paid from the remaining
+ * balance. One token per byte would bound that too, but hold four times too much for every English
+ * prompt.
  */
 
 /** Weights are in this fraction of a token. */
