@@ -236,7 +236,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await button("Test: demo").click();
     await page.getByText(/ answered in /).waitFor();
     await go("Models & prices");
-    await page.getByText("Configuration valid").waitFor();
+    await page.getByText(/the price of input, 500, is below the cost/).waitFor();
     await go("System");
     await button("Run audit").click();
     await page.getByText("The ledger is consistent", { exact: true }).waitFor();
