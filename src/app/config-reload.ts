@@ -46,6 +46,7 @@ export class ConfigReload {
   #last: Promise<unknown> = Promise.resolve();
   #etag: string;
   #secretFiles: readonly string[] = [];
+  #included: readonly string[] = [];
   #timer: NodeJS.Timeout | undefined;
   #loadMs = Date.now();
   #problem: string | undefined;
@@ -74,7 +75,7 @@ export class ConfigReload {
     if (file !== undefined) {
       watchFile(file.path, { interval: watchMs, persistent: false }, this.#onEdit);
     }
-    this.#watchSecrets();
+    this.#watchFiles();
     this.#timer = setInterval(this.#refresh, commandsMs).unref();
     await this.#listener.start();
     await this.#last;
@@ -86,6 +87,7 @@ export class ConfigReload {
     if (file !== undefined) unwatchFile(file.path, this.#onEdit);
     clearInterval(this.#timer);
     for (const path of this.#secretFiles) unwatchFile(path, this.#onSecret);
+    for (const path of this.#included) unwatchFile(path, this.#onEdit);
     await this.#listener.close();
     await this.#last;
   }
@@ -138,13 +140,16 @@ export class ConfigReload {
     if (hasCommands(this.#options.config.document)) void this.reload().catch(() => {});
   };
 
-  /** Watches the files with secrets that the configuration in force names. */
-  #watchSecrets(): void {
+  /** Watches the files that the configuration in force includes, and those with its secrets. */
+  #watchFiles(): void {
     const { config, loader } = this.#options;
     for (const path of this.#secretFiles) unwatchFile(path, this.#onSecret);
     this.#secretFiles = loader.secretFiles(config.document);
     const options = { interval: watchMs, persistent: false };
     for (const path of this.#secretFiles) watchFile(path, options, this.#onSecret);
+    for (const path of this.#included) unwatchFile(path, this.#onEdit);
+    this.#included = config.current.included ?? [];
+    for (const path of this.#included) watchFile(path, options, this.#onEdit);
   }
 
   async #attempt(): Promise<Reloaded> {
@@ -174,7 +179,7 @@ export class ConfigReload {
     await prices.load(next.models.values());
     const needsRestart = config.exchange(next);
     this.#loadMs = Date.now();
-    if (this.#timer !== undefined) this.#watchSecrets();
+    if (this.#timer !== undefined) this.#watchFiles();
     this.#show();
     const { source, hash } = next;
     log.info({ config: source, hash, needsRestart }, "the configuration was loaded");

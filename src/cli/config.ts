@@ -1,6 +1,5 @@
 /** `uas config …`, `uas apply`, `uas rollback` and `uas reload`: the configuration in force. */
 import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
 import type {
@@ -12,6 +11,7 @@ import { ConfigService } from "../../gen/uas/config/v1/config_service_pb.ts";
 import { withBackend } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
+import { readMerged } from "./merged-file.ts";
 import { cell, everyPage, facts, table } from "./output.ts";
 import { countArgument, orNull, timeText } from "./values.ts";
 
@@ -211,14 +211,14 @@ async function applyFile(
   { file, note, dryRun = false }: ApplyWanted & { readonly file: string },
 ): Promise<Output> {
   const client = createClient(ConfigService, transport);
-  const document = readFileSync(resolve(context.cwd, file), "utf8");
+  const { document, source } = await readMerged(context, file);
   const { config } = await client.getConfig({});
   const checked = await client.checkConfig({ document });
-  for (const problem of checked.problems) context.err(`${file}:${problem}\n`);
+  for (const problem of checked.problems) context.err(`${source}:${problem}\n`);
   if (checked.problems.length > 0) {
     return { json: { applied: false, problems: checked.problems }, text: "", exitCode: 1 };
   }
-  for (const warning of checked.warnings) context.err(`warning: ${file}:${warning}\n`);
+  for (const warning of checked.warnings) context.err(`warning: ${source}:${warning}\n`);
   if (dryRun) return changeOutput("nothing was applied", { ...checked, applied: false });
   const etag = config?.etag ?? "";
   const applied = await client.applyConfig({ document, etag, note });

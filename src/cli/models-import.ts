@@ -119,7 +119,7 @@ function notListed(vendor: string, probes: readonly ProbedVendor[]): string {
 
 function writtenText({ models, leftOut }: NewModels, output: string): string {
   const out = leftOut.map(({ name, reason }) => `left out: ${name}: ${reason}`);
-  const next = `${models.length} models written to ${output}: copy them into uas.yaml, and run uas check`;
+  const next = `${models.length} models written to ${output}: add it to include: in uas.yaml, and run uas check`;
   return [...out, next].join("\n");
 }
 

@@ -1,6 +1,4 @@
 /** `uas plan`: what another configuration would have earned. */
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
@@ -8,6 +6,7 @@ import type { PlanGroup, PlanSums } from "../../gen/uas/config/v1/config_pb.ts";
 import { ConfigService } from "../../gen/uas/config/v1/config_service_pb.ts";
 import { formatUsd } from "../core/money.ts";
 import { withBackend } from "./backend.ts";
+import { readMerged } from "./merged-file.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { table } from "./output.ts";
 import { countArgument, pastArgument, timeText, whenArgument } from "./values.ts";
@@ -52,9 +51,9 @@ async function plan(
   { file, since, until, at, top }: Options & { readonly file: string },
 ): Promise<Output> {
   const client = createClient(ConfigService, transport);
-  const document = readFileSync(resolve(context.cwd, file), "utf8");
+  const { document, source } = await readMerged(context, file);
   const { problems } = await client.checkConfig({ document });
-  for (const problem of problems) context.err(`${file}:${problem}\n`);
+  for (const problem of problems) context.err(`${source}:${problem}\n`);
   if (problems.length > 0) return { json: { problems }, text: "", exitCode: 1 };
   const answer = await client
     .planConfig({

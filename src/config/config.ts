@@ -64,10 +64,12 @@ export interface Config {
   /** The addresses that are alerted when the installation needs its operator; undefined if none. */
   readonly alerts?: AlertsConfig | undefined;
   /**
-   * The line where each vendor and model begins, by its path such as `models.fast-1`. Absent where
-   * the configuration does not come from a file.
+   * The file and line where each vendor and model begins, such as `uas.yaml:7`, by its path such as
+   * `models.fast-1`. Absent where the configuration does not come from a file.
    */
-  readonly lines?: ReadonlyMap<string, number> | undefined;
+  readonly places?: ReadonlyMap<string, string> | undefined;
+  /** The included files, absolute. Default: none. */
+  readonly included?: readonly string[] | undefined;
   /** Settings without effect in this version: `file:line:col path: message`. */
   readonly warnings: readonly string[];
 }

@@ -20,6 +20,7 @@ import {
   parseDocument,
   visit,
 } from "yaml";
+import { includedSections } from "./include.ts";
 import { Problems } from "./problems.ts";
 
 /** The longest file, in characters. A thousand models take about a tenth of it. */
@@ -49,15 +50,18 @@ export class ConfigDocument {
   readonly #aliases: ReadonlyMap<Alias, Node>;
   readonly #trees = new Map<Node, Tree>();
   readonly #pairs = new Map<YAMLMap, Map<string, Pair<Node | null, Node | null>>>();
+  /** Included documents by the path of each of their vendors and models. */
+  readonly #owners = new Map<string, ConfigDocument>();
 
   /**
    * Parses a file. Duplicate keys, unknown tags and the like are reported as problems, so that the
    * rest of the file can still be checked.
    *
    * @param source the file's name in messages
+   * @param included documents whose vendors and models are added
    * @throws ConfigError if the file is too large or is not YAML
    */
-  constructor(source: string, text: string) {
+  constructor(source: string, text: string, included: readonly ConfigDocument[] = []) {
     const lines = new LineCounter();
     this.problems = new Problems(source, lines);
     if (text.length > charsMax) {
@@ -69,11 +73,51 @@ export class ConfigDocument {
     reportSyntax([...document.errors, ...document.warnings], this.problems, text);
     this.#root = document.contents;
     this.#aliases = aliasTargets(document, this.problems);
-    this.tree = this.#treeOf(this.#root);
+    const tree = this.#treeOf(this.#root);
+    this.tree = tree instanceof Map && included.length > 0 ? this.#with(tree, included) : tree;
+  }
+
+  /** The tree with the vendors and models of included documents. */
+  #with(tree: ReadonlyMap<string, Tree>, included: readonly ConfigDocument[]): Tree {
+    const merged = new Map(tree);
+    for (const document of included) {
+      this.problems.include(document.problems);
+      const sections = document.tree instanceof Map ? document.tree : new Map<string, Tree>();
+      for (const [section, values] of sections) this.#add(merged, { document, section, values });
+    }
+    return merged;
+  }
+
+  #add(
+    tree: Map<string, Tree>,
+    part: { readonly document: ConfigDocument; readonly section: string; readonly values: Tree },
+  ): void {
+    const { document, section, values } = part;
+    const present = tree.get(section) ?? new Map<string, Tree>();
+    if (!includedSections.some((name) => name === section) || !(values instanceof Map)) {
+      const message = "an included file has vendors: and models: only; move it to the main file";
+      document.errorAtKey([section], message);
+    } else if (present instanceof Map) {
+      const merged = new Map(present);
+      tree.set(section, merged);
+      for (const [name, value] of values as ReadonlyMap<string, Tree>) {
+        const message = "another file has this name, too; keep one";
+        if (merged.has(name)) document.errorAtKey([section, name], message);
+        else this.#owners.set(pathText([section, name]), document);
+        merged.set(name, merged.get(name) ?? value);
+      }
+    }
+  }
+
+  /** The document that has a value. */
+  #owner(path: Path): ConfigDocument | undefined {
+    return this.#owners.get(pathText(path.slice(0, 2)));
   }
 
   /** Reports an error at a value. */
   error(path: Path, message: string): void {
+    const owner = this.#owner(path);
+    if (owner !== undefined) return owner.error(path, message);
     this.problems.error(this.#offsets(path).value, pathText(path), message);
   }
 
@@ -82,17 +126,21 @@ export class ConfigDocument {
    * default.
    */
   errorAtKey(path: Path, message: string, shown: Path = path): void {
+    const owner = this.#owner(path);
+    if (owner !== undefined) return owner.errorAtKey(path, message, shown);
     this.problems.error(this.#offsets(path).key, pathText(shown), message);
   }
 
   /** Warns about a value that is accepted without effect. */
   warn(path: Path, message: string): void {
+    const owner = this.#owner(path);
+    if (owner !== undefined) return owner.warn(path, message);
     this.problems.warn(this.#offsets(path).value, pathText(path), message);
   }
 
-  /** The line of a value's key, counted from 1. */
-  lineOf(path: Path): number {
-    return this.problems.lineOf(this.#offsets(path).key);
+  /** The file and line of a value's key: `uas.yaml:7`. */
+  placeOf(path: Path): string {
+    return this.#owner(path)?.placeOf(path) ?? this.problems.placeOf(this.#offsets(path).key);
   }
 
   /** Each node becomes one value, however many aliases name it: nested aliases cannot multiply. */

@@ -101,8 +101,11 @@ export class LiveConfig implements Config {
   get alerts(): Config["alerts"] {
     return this.#current.alerts;
   }
-  get lines(): Config["lines"] {
-    return this.#current.lines;
+  get places(): Config["places"] {
+    return this.#current.places;
+  }
+  get included(): Config["included"] {
+    return this.#current.included;
   }
   get warnings(): Config["warnings"] {
     return this.#current.warnings;

@@ -8,6 +8,7 @@ import { alertsSchema, checkAlerts } from "./alerts.ts";
 import { corsSchema } from "./cors.ts";
 import { type CommandResults, hasCommands, runCommands } from "./commands.ts";
 import { ConfigDocument, pathText } from "./document.ts";
+import { type IncludedFile, mergeIncluded, readIncluded } from "./include.ts";
 import type { ServedKinds } from "./kinds.ts";
 import { checkFallbackModels, modelsSchema, servedModels } from "./models.ts";
 import { ConfigError } from "./problems.ts";
@@ -16,7 +17,7 @@ import { readProblem, type ReferenceSource } from "./references.ts";
 import { retentionSchema } from "./retention.ts";
 import { limitDefaultsSchema } from "./routing.ts";
 import { scalar } from "./scalars.ts";
-import { readDocument, section } from "./schema.ts";
+import { absent, list, readDocument, section } from "./schema.ts";
 import { consoleSchema, smsSchema } from "./sign-in.ts";
 import { smtpSchema } from "./smtp.ts";
 import { storageSchema } from "./storage.ts";
@@ -74,7 +75,7 @@ const placeholder = "unresolved.invalid";
  * @throws ConfigError with all problems, as `file:line:col path: message`
  */
 export function loadConfig(options: LoadOptions): Config {
-  const { source, content, folder } = readSource(options);
+  const { source, content, main, included, folder } = readSource(options);
   const references: ReferenceSource = {
     env: options.env,
     folder,
@@ -83,7 +84,7 @@ export function loadConfig(options: LoadOptions): Config {
     isStored: options.document?.isStored,
     placeholder: options.unresolved === "placeholder" ? placeholder : undefined,
   };
-  const document = new ConfigDocument(source, content);
+  const document = readDocuments(source, main, included);
   const sections = mapAt(document.tree);
   const vendorNames = [...mapAt(sections.get("vendors")).keys()];
   const schema = fileSchema(references, { kinds: options.kinds, vendorNames });
@@ -115,9 +116,26 @@ export function loadConfig(options: LoadOptions): Config {
     smtp: file.smtp,
     alerts: file.alerts,
     limits: file.limits,
-    lines: linesOf(document, file),
+    places: placesOf(document, file),
+    included: included.map(({ path }) => path),
     warnings: document.problems.warnings(),
   };
+}
+
+/** Parses a file and those that it includes. */
+function readDocuments(
+  source: string,
+  text: string,
+  included: readonly IncludedFile[],
+): ConfigDocument {
+  const parts = included.flatMap((file) =>
+    file.text === undefined ? [] : [new ConfigDocument(file.source, file.text)],
+  );
+  const document = new ConfigDocument(source, text, parts);
+  for (const [index, { problem }] of included.entries()) {
+    if (problem !== "") document.error(["include", index], `the file ${problem}`);
+  }
+  return document;
 }
 
 /**
@@ -148,6 +166,7 @@ export function fileSchema(
   return section(
     {
       version: scalar("1", parseVersion, "add version: 1").meta({ type: "integer", const: 1 }),
+      include: references.isStored === true ? absent(storedInclude) : includeSchema,
       vendors: vendorsSchema(references, kinds),
       models: modelsSchema(references, vendorNames),
       price_lists: priceListsSchema.default(new Map()),
@@ -165,7 +184,16 @@ export function fileSchema(
   );
 }
 
+const includeSchema = list(
+  scalar("the name of a file", (name) => ({ value: name })).meta({ title: "file" }),
+  "names of files",
+).optional();
+
+const storedInclude =
+  "a configuration that is applied includes no files: `uas apply FILE` merges them";
+
 const fileKeys = {
+  include: "Files with further `vendors` and `models`, relative to this file. Default: none.",
   version: "The version of the format: always 1.",
   vendors: "The upstream APIs, by names of your choice.",
   models:
@@ -189,15 +217,15 @@ function parseVersion(written: string): Parsed<1> {
   return { problem: "this program reads version 1 only; write version: 1" };
 }
 
-/** The lines of all vendors and models, also of those that are not served. */
-function linesOf(
+/** The files and lines of all vendors and models, also of those that are not served. */
+function placesOf(
   document: ConfigDocument,
   sections: Readonly<Record<"vendors" | "models", ReadonlyMap<string, unknown>>>,
-): ReadonlyMap<string, number> {
+): ReadonlyMap<string, string> {
   const paths = (["vendors", "models"] as const).flatMap((name) =>
     [...sections[name].keys()].map((key) => [name, key]),
   );
-  return new Map(paths.map((path) => [pathText(path), document.lineOf(path)]));
+  return new Map(paths.map((path) => [pathText(path), document.placeOf(path)]));
 }
 
 function configsOf(vendors: ReadonlyMap<string, VendorEntry>): ReadonlyMap<string, VendorConfig> {
@@ -210,7 +238,11 @@ function configsOf(vendors: ReadonlyMap<string, VendorEntry>): ReadonlyMap<strin
 export interface ConfigSource {
   /** The file's name in messages, as the user wrote it. */
   readonly source: string;
+  /** The document, with the included files merged into it. */
   readonly content: string;
+  /** The file without the included ones. */
+  readonly main: string;
+  readonly included: readonly IncludedFile[];
   readonly folder: string;
 }
 
@@ -227,14 +259,18 @@ export function readSource({
 }: Pick<LoadOptions, "path" | "document" | "env" | "cwd">): ConfigSource {
   const named = path ?? (env["UAS_CONFIG"]?.trim() || undefined);
   if (document !== undefined) {
-    return { ...document, folder: dirname(resolve(cwd, named ?? "uas.yaml")) };
+    const folder = dirname(resolve(cwd, named ?? "uas.yaml"));
+    return { ...document, main: document.content, included: [], folder };
   }
   if (named === undefined && !existsSync(join(cwd, "uas.yaml"))) {
-    return { source: demoSource, content: demoYaml, folder: cwd };
+    return { source: demoSource, content: demoYaml, main: demoYaml, included: [], folder: cwd };
   }
   const source = named ?? "uas.yaml";
   const file = resolve(cwd, source);
-  return { source, content: readText(file, source), folder: dirname(file) };
+  const main = readText(file, source);
+  const folder = dirname(file);
+  const included = readIncluded({ source, content: main, folder });
+  return { source, content: mergeIncluded(main, included), main, included, folder };
 }
 
 function readText(file: string, source: string): string {

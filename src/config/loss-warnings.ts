@@ -17,8 +17,7 @@ import { namesUnit, tierLimits, unitPrice } from "./unit-prices.ts";
 export function lossWarnings(config: Config, nowMs: number): readonly string[] {
   return [...config.models.values()].flatMap((model) => {
     const path = pathText(["models", model.key]);
-    const line = config.lines?.get(path);
-    const place = line === undefined ? config.source : `${config.source}:${line}`;
+    const place = config.places?.get(path) ?? config.source;
     const losses = model.routes.flatMap((route) => routeLosses(model, route, nowMs));
     return [...new Set(losses)].map((loss) => `${place} ${path}: ${loss}`);
   });

@@ -27,11 +27,17 @@ export class Problems {
   readonly #lines: LineCounter;
   readonly #errors: Problem[] = [];
   readonly #warnings: Problem[] = [];
+  readonly #included: Problems[] = [];
 
   /** @param source the file's name in messages */
   constructor(source: string, lines: LineCounter) {
     this.#source = source;
     this.#lines = lines;
+  }
+
+  /** Reports the problems of an included file with its own. */
+  include(other: Problems): void {
+    this.#included.push(other);
   }
 
   /** Adds an error. The path is empty if the problem belongs to no particular value. */
@@ -44,19 +50,26 @@ export class Problems {
     this.#warnings.push({ offset, path, message });
   }
 
-  /** The line of an offset, counted from 1. */
-  lineOf(offset: number): number {
-    return Math.max(this.#lines.linePos(offset).line, 1);
+  /** The file and line of an offset: `uas.yaml:7`. */
+  placeOf(offset: number): string {
+    return `${this.#source}:${Math.max(this.#lines.linePos(offset).line, 1)}`;
   }
 
   /** The warnings as `file:line:col path: message`, in the order of the file. */
   warnings(): string[] {
-    return this.#written(this.#warnings);
+    const included = this.#included.flatMap((other) => other.warnings());
+    return [...this.#written(this.#warnings), ...included];
+  }
+
+  #allErrors(): string[] {
+    const included = this.#included.flatMap((other) => other.#allErrors());
+    return [...this.#written(this.#errors), ...included];
   }
 
   /** @throws ConfigError with all errors, in the order of the file, if there is any */
   failIfAny(): void {
-    if (this.#errors.length > 0) throw new ConfigError(this.#written(this.#errors));
+    const errors = this.#allErrors();
+    if (errors.length > 0) throw new ConfigError(errors);
   }
 
   #written(problems: readonly Problem[]): string[] {

@@ -252,9 +252,11 @@ function unlimitedModels(rows: readonly UnlimitedRow[], vendor: string) {
     );
 }
 
-/** The built-in configuration has no file, so it has no lines. */
-function lineOf({ isDemo, lines }: Config, path: Path): number {
-  return isDemo ? 0 : (lines?.get(pathText(path)) ?? 0);
+/** The line in the main file; 0 for the built-in configuration and for included files. */
+function lineOf({ isDemo, source, places }: Config, path: Path): number {
+  const place = places?.get(pathText(path));
+  if (isDemo || place?.startsWith(`${source}:`) !== true) return 0;
+  return Number(place.slice(source.length + 1));
 }
 
 function typeWord({ type }: ModelConfig): string {

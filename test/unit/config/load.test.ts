@@ -41,11 +41,11 @@ describe("a valid file", () => {
   const config = loadText(full, { ...secrets, kinds: allKinds });
 
   it("a valid file reports the line where each vendor and model begins", () => {
-    expect(Object.fromEntries(config.lines ?? [])).toEqual({
-      "vendors.openai": 3,
-      "vendors.replicate": 12,
-      "models.gpt-5-mini": 14,
-      "models.black-forest-labs/flux": 19,
+    expect(Object.fromEntries(config.places ?? [])).toEqual({
+      "vendors.openai": "uas.yaml:3",
+      "vendors.replicate": "uas.yaml:12",
+      "models.gpt-5-mini": "uas.yaml:14",
+      "models.black-forest-labs/flux": "uas.yaml:19",
     });
   });
 
