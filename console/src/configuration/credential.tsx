@@ -9,7 +9,7 @@ import { useEditor, useField } from "./editor.tsx";
 import { SecretDialog } from "./secrets.tsx";
 import { useConfigurationText } from "./text.ts";
 
-type Source = "none" | "secret" | "env" | "file" | "other";
+type Source = "none" | "secret" | "env" | "file" | "credential" | "other";
 
 interface Reference {
   readonly source: Source;
@@ -18,7 +18,7 @@ interface Reference {
 
 function readReference(value: string): Reference {
   if (value === "") return { source: "none", name: "" };
-  const [, source, name = ""] = /^\$\{(env|file|secret):([^}]*)\}$/.exec(value) ?? [];
+  const [, source, name = ""] = /^\$\{(env|file|secret|credential):([^}]*)\}$/.exec(value) ?? [];
   return source === undefined ? { source: "other", name: "" } : { source: source as Source, name };
 }
 
@@ -31,13 +31,14 @@ export function Credential({ path, suggestedName }: { path: Path; suggestedName:
     if (chosen === source) return;
     set(chosen === "none" ? undefined : `\${${chosen}:}`);
   };
-  const sources: readonly Source[] = ["none", "secret", "env", "file"];
+  const sources: readonly Source[] = ["none", "secret", "env", "file", "credential"];
   const shown = source === "other" ? ([...sources, source] as const) : sources;
   const named = (typed: string): void => set(`\${${source}:${typed.replaceAll("}", "")}}`);
   return (
     <div className="grid grid-cols-1 gap-3 sm:grid-cols-2">
       <SelectField
         label={text.credential}
+        hint={source === "other" ? value : undefined}
         error={source === "none" || source === "other" ? error : undefined}
         value={source}
         choices={shown.map((each) => ({ value: each, label: text.credentialSources[each] }))}
@@ -47,6 +48,16 @@ export function Credential({ path, suggestedName }: { path: Path; suggestedName:
         <TextField
           label={text.variable}
           hint={text.variableHint}
+          error={error}
+          value={name}
+          spellCheck={false}
+          onChange={({ target }) => named(target.value)}
+        />
+      )}
+      {source === "credential" && (
+        <TextField
+          label={text.systemdName}
+          hint={text.systemdHint}
           error={error}
           value={name}
           spellCheck={false}

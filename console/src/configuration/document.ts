@@ -35,7 +35,7 @@ export type Value =
 export type Tree = string | readonly Tree[] | ReadonlyMap<string, Tree>;
 
 /** The sections whose entries have names; each other section is one entry. */
-const named: readonly unknown[] = ["vendors", "models"];
+const named: readonly unknown[] = ["vendors", "models", "price_lists"];
 
 /** Texts are as they were written, and lines are not broken. */
 const written = { lineWidth: 0, verifyAliasOrder: false, flowCollectionPadding: true } as const;

@@ -148,12 +148,13 @@ function useColumns(section: Section, open: (name: string) => void): readonly Co
   ];
 }
 
-function AddDialog({
+/** Asks for the name of a new entry, and adds it. */
+export function AddDialog({
   section,
   onClose,
   onAdded,
 }: {
-  section: Section;
+  section: Pick<Section, "addTitle" | "addHint" | "start"> & { readonly name: string };
   onClose: () => void;
   onAdded: (name: string) => void;
 }) {

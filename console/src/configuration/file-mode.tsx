@@ -1,5 +1,5 @@
 /** While the file is in force: how to change it, and the switch to revisions. */
-import { useMutation } from "@connectrpc/connect-query";
+import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { useState } from "react";
 import type { ConfigRevision, ProcessConfig } from "../../../gen/uas/config/v1/config_pb.ts";
 import { ConfigService } from "../../../gen/uas/config/v1/config_service_pb.ts";
@@ -7,6 +7,8 @@ import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { FormDialog, useDone } from "../ui/form.tsx";
 import { useEditor } from "./editor.tsx";
+import { ProblemList } from "./problem-list.tsx";
+import { readProblem } from "./problems.ts";
 import { Note, sourceName } from "./status.tsx";
 import { useConfigurationText } from "./text.ts";
 
@@ -49,6 +51,9 @@ function SwitchDialog({
   const text = useConfigurationText();
   const { config } = useEditor();
   const finish = useDone(onClose);
+  const { document, etag } = config;
+  const check = useQuery(ConfigService.method.checkConfig, { document });
+  const problems = check.data?.problems ?? [];
   const others = processes.filter(({ hash }) => hash !== config.hash).length;
   const apply = useMutation(ConfigService.method.applyConfig, {
     onSuccess: async ({ revision }) => {
@@ -56,19 +61,25 @@ function SwitchDialog({
       await finish(text.switched);
     },
   });
-  const { document, etag } = config;
   return (
     <FormDialog
       onClose={onClose}
       title={text.switchTitle}
       submit={text.switchConfirm}
       isBusy={apply.isPending}
-      error={apply.error}
+      canSubmit={check.data !== undefined && problems.length === 0}
+      error={apply.error ?? check.error}
       onSubmit={() => apply.mutate({ document, etag, note: text.switchNote })}
     >
       <p>{text.switchBody(sourceName(config, text))}</p>
       {others > 0 && <Note>{text.switchOthers(others)}</Note>}
       <p className="text-muted">{text.switchBack}</p>
+      {problems.length > 0 && (
+        <>
+          <p>{text.switchProblems}</p>
+          <ProblemList tone="bad" problems={problems.map((line) => readProblem(line))} />
+        </>
+      )}
     </FormDialog>
   );
 }

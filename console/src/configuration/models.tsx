@@ -29,6 +29,7 @@ const formKeys = [
   "max_output_tokens",
   "reasoning",
   "price",
+  "price_lists",
 ];
 
 /** The list of models. */
@@ -108,8 +109,31 @@ function ModelForm({ path }: { path: Path }) {
         title={text.prices}
         hint={text.pricesHint}
       />
+      <ListPrices path={[...path, "price_lists"]} type={type} />
     </>
   );
+}
+
+/** The prices of the model in each price list; without one, the list's markup applies. */
+function ListPrices({ path, type }: { path: Path; type: string }) {
+  const text = useConfigurationText();
+  const { document } = useEditor();
+  return document.keysAt(["price_lists"]).map((list) => (
+    <details key={list}>
+      <summary className="w-fit cursor-pointer rounded text-[0.8125rem] text-accent">
+        {text.pricesOfList(list)}
+      </summary>
+      <div className="pt-3">
+        <Prices
+          key={type}
+          path={[...path, list]}
+          type={type}
+          title={text.pricesOfList(list)}
+          hint={text.pricesOfListHint(document.textAt(["price_lists", list, "markup"]) || "0%")}
+        />
+      </div>
+    </details>
+  ));
 }
 
 function Routes({ path, type }: { path: Path; type: string }) {

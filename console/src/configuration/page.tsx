@@ -20,6 +20,7 @@ import { EditorProvider, useCheck } from "./editor.tsx";
 import { FileModeCard } from "./file-mode.tsx";
 import { LimitsCard } from "./limits.tsx";
 import { ModelsCard } from "./models.tsx";
+import { PriceListsCard } from "./price-lists.tsx";
 import { RevisionsCard } from "./revisions.tsx";
 import { SecretsCard } from "./secrets.tsx";
 import { StatusCard } from "./status.tsx";
@@ -119,7 +120,12 @@ function Views({
           {isEditable && <SecretsCard />}
         </>
       )}
-      {tab === "models" && <ModelsCard />}
+      {tab === "models" && (
+        <>
+          <ModelsCard />
+          <PriceListsCard />
+        </>
+      )}
       {tab === "limits" && <LimitsCard />}
       {tab === "document" && <DocumentCard />}
       {tab === "revisions" && <RevisionsCard onApplied={onApplied} />}

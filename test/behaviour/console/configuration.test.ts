@@ -287,6 +287,22 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
     await page.getByRole("cell", { name: "back to revision 2" }).waitFor();
   });
 
+  test("a price list is added, and a model gets its own price in it", async () => {
+    await go("models");
+    await button("Add price list").click();
+    await field("Name").fill("resale");
+    await dialog().getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByRole("textbox", { name: "Markup of resale" }).fill("15%");
+    await button(/m$/).click();
+    await dialog().getByText("Prices in the list resale").first().click();
+    await field("Input tokens per 1M tokens").last().fill("0.3");
+    await field("Output tokens per 1M tokens").last().fill("4");
+    await dialog().getByRole("button", { name: "Done" }).click();
+    await apply("Resale", ["price_lists", "models.m.price_lists"]);
+    await page.getByText("Revision 7 is in force in all 2 processes.").waitFor();
+    expect(await documentInForce()).toContain('markup: "15%"');
+  });
+
   test.for([
     { theme: "light", language: "en", width: 390 },
     { theme: "dark", language: "zh", width: 2_560 },
@@ -321,7 +337,7 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
     await go("revisions");
     await button("Back to the file").click();
     await dialog().getByRole("button", { name: "Return to the files" }).click();
-    await page.getByText(/^Rolled back: revision 7/).waitFor();
+    await page.getByText(/^Rolled back: revision 8/).waitFor();
     await go();
     await page.getByText("The file is in force").waitFor();
     expect(troubles).toEqual([]);

@@ -46,6 +46,8 @@ export const configuration = {
   switchBack: "Return to the files at any time: Revisions, then “Back to the file”.",
   switchOthers: (count: number) =>
     `${count} of the processes have another configuration now. They will have this one.`,
+  switchProblems:
+    "A document in the database runs no commands and reads few files. Correct this in the file first:",
   switchConfirm: "Edit here from now on",
   switchNote: "Edited in the console from now on",
   switched: "The configuration is edited here now",
@@ -101,12 +103,15 @@ export const configuration = {
     secret: "Stored secret",
     env: "Environment variable",
     file: "File",
+    credential: "Credential of systemd",
     other: "Written in the document",
   },
   variable: "Variable",
   variableHint: "Set in the environment of each gateway.",
   path: "Path",
-  pathHint: "On the machine of each gateway.",
+  pathHint: "On the machine of each gateway, below /run/secrets or UAS_SECRETS_DIR.",
+  systemdName: "Name",
+  systemdHint: "A name of LoadCredential= in the unit of each gateway.",
   secret: "Stored secret",
   secretChoose: "Choose…",
   secretNew: "Enter a new secret…",
@@ -179,6 +184,17 @@ export const configuration = {
   priceTable: "A table by size and quality. Edit it in the document.",
   priceMore: (keys: string) => `Also: ${keys}. Edit these in the document.`,
   moreUnits: (count: number) => `${count} more units`,
+
+  priceLists: "Price lists",
+  priceListsHint: "Other prices for accounts that have a list. A markup applies to all models.",
+  priceListAdd: "Add price list",
+  priceListNew: "Add a price list",
+  priceListNewHint: "Lower-case letters, digits, - and _",
+  priceListNone: "No price lists",
+  priceListRemove: (name: string) => `Delete price list ${name}`,
+  markupOf: (name: string) => `Markup of ${name}`,
+  pricesOfList: (name: string) => `Prices in the list ${name}`,
+  pricesOfListHint: (markup: string) => `Empty: the prices above, with the markup ${markup}.`,
 
   limitsOf: {
     key: "Each API key",
