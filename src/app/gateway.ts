@@ -36,6 +36,7 @@ import { serve } from "../core/contract-rules.ts";
 import { createConfigService, type Reloaded } from "../operator/configuration/service.ts";
 import { createOperatorRoom } from "../operator/module.ts";
 import { openResults } from "../result/module.ts";
+import { createObjectStore } from "../result/object-store.ts";
 import {
   createTaskProcessing,
   createTaskRoom,
@@ -159,7 +160,9 @@ async function assemble(
   await prices.load(config.models.values());
   const pricing = createPricing(prices, clock);
 
+  const exports = createObjectStore(config.storage, settings.dataDir);
   const { ledger, jobs: billingJobs } = openLedger({
+    exports,
     database,
     settings,
     config,
@@ -457,6 +460,7 @@ async function assemble(
     const stopping = [...jobs, results, tasks, pipeline.refusals, requests];
     await Promise.all(stopping.map((each) => each.stop()));
     await ledger.close();
+    exports.close();
     await traces?.close();
     const open = [counter, freeCounter, authenticator, limiter, opened];
     await Promise.all(open.map((each) => each.close()));

@@ -268,6 +268,34 @@ export const RetentionFloorEntity = defineEntity({
   properties: { name: p.text().primary(), firstId: p.uuid() },
 });
 
+/**
+ * A day of call records (`data` = "calls") or of ledger entries ("ledger"), exported as a file or
+ * leased to the process that exports it. The columns from `endedTime` on are null until its file
+ * was stored and read back.
+ */
+export const ExportDayEntity = defineEntity({
+  name: "ExportDayEntity",
+  tableName: "export_day",
+  properties: {
+    data: p.text().primary(),
+    day: p.date().primary(),
+    lease: p.uuid().nullable(),
+    leaseUntil: p.datetime().columnType("timestamptz").nullable(),
+    endedTime: p.datetime().columnType("timestamptz").nullable(),
+    /** Null for a day without rows, which has no file. */
+    file: p.text().nullable(),
+    sha256: p.text().nullable(),
+    rows: p.bigint().nullable(),
+    /** The costs of calls, or the entries of customers' accounts, in nano-USD. */
+    sum: p.bigint().nullable(),
+    vendorSum: p.bigint().nullable(),
+    /** The last number of the ledger entries. Null for calls. */
+    lastSeq: p.bigint().nullable(),
+    /** Whether the day was compared again, after calls that took long. */
+    isFinal: p.boolean().default(false),
+  },
+});
+
 /** A top-up, a refund, an adjustment or a promotion: one per account and reference. */
 export const BookingEntity = defineEntity({
   name: "BookingEntity",
@@ -357,6 +385,7 @@ export const billingEntities = [
   AuditedKeyEntity,
   AuditedBudgetEntity,
   RetentionFloorEntity,
+  ExportDayEntity,
   RedeemCodeEntity,
   BookingEntity,
   PriceVersionEntity,

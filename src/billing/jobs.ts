@@ -6,6 +6,7 @@ import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import { ensurePartitions, type PartitionedTable } from "../db/partition.ts";
 import type { AuditBreach } from "./audit/audit.ts";
 import { Auditor, type AuditReport } from "./audit/auditor.ts";
+import { exportDays, type ExportOptions } from "./export/export-days.ts";
 import type { Failpoint } from "./ledger/failpoints.ts";
 import { ledgerTimings, type LedgerTimings } from "./ledger/ledger.ts";
 import { removeOldMonths } from "./old-months.ts";
@@ -29,6 +30,8 @@ interface BillingJobsOptions extends Partial<LedgerTimings> {
   readonly info?: LogEvent;
   /** Returns the days for which the call log keeps calls. Default: indefinitely. */
   readonly callDays?: (() => number | undefined) | undefined;
+  /** Exports days of calls and of the ledger, if `isOn` returns true. Default: never. */
+  readonly exports?: DayExports | undefined;
   /** Called when a recovery has taken an account below its threshold. Default: no callback. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
   /** Called when an account could not pay all that a recovery charged. Default: no callback. */
@@ -38,6 +41,11 @@ interface BillingJobsOptions extends Partial<LedgerTimings> {
    * callback.
    */
   readonly failpoint?: Failpoint;
+}
+
+/** The export of days, which the configuration can switch on and off. */
+export interface DayExports extends Pick<ExportOptions, "store" | "folder"> {
+  readonly isOn: () => boolean;
 }
 
 /** The jobs of a process. Every node may run them at once. */
@@ -72,6 +80,9 @@ const firstAuditMs = 5 * 60 * 1_000;
 /** Delay of the first removal of old months: after an audit. */
 const firstRemovalMs = 10 * 60 * 1_000;
 
+/** Delay of the first export: it would compete with the first calls. */
+const firstExportMs = 60 * 1_000;
+
 /** Maximum number of breaches in a log line. */
 const loggedMax = 10;
 
@@ -88,6 +99,8 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
   const { info = () => {} } = options;
   const audit = createAudit(auditor, { alarm: options.alarm ?? warn, info });
   const failed = (message: string) => (error: unknown) => warn(message, { err: error });
+  const stopping = new AbortController();
+  const isExporting = (): boolean => options.exports?.isOn() ?? false;
   const jobs = periodic([
     {
       run: () => makePartitions(pool),
@@ -107,14 +120,30 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
       onError: failed("the ledger could not be audited; trying again in an hour"),
     },
     {
-      run: () => removeCallMonths(auditor, options.callDays?.(), info),
+      run: () =>
+        removeCallMonths(
+          { auditor, callDays: options.callDays?.(), isExporting: isExporting() },
+          info,
+        ),
       everyMs: auditMs,
       firstMs: firstRemovalMs,
       onError: failed("old months could not be removed; trying again in an hour"),
     },
+    {
+      run: () => exportNow(options, stopping.signal),
+      everyMs: auditMs,
+      firstMs: firstExportMs,
+      onError: failed(
+        "calls and ledger entries could not be exported, and stay; trying again in an hour",
+      ),
+    },
   ]);
   return {
     ...jobs,
+    stop() {
+      stopping.abort();
+      return jobs.stop();
+    },
     recoverHolds: () => recoverHolds(recovery),
     audit: audit.run,
     findings: audit.findings,
@@ -152,12 +181,21 @@ function logCheckpoint({ checkpoint, isComplete }: AuditReport, info: LogEvent):
 }
 
 async function removeCallMonths(
-  auditor: Auditor,
-  callDays: number | undefined,
+  options: Parameters<typeof removeOldMonths>[0],
   info: LogEvent,
 ): Promise<void> {
-  const partitions = await removeOldMonths({ auditor, callDays });
+  const partitions = await removeOldMonths(options);
   if (partitions.length > 0) info("old months were removed", { partitions });
+}
+
+async function exportNow(
+  { exports, pool, info = () => {} }: BillingJobsOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!exports?.isOn()) return;
+  const { store, folder } = exports;
+  const days = await exportDays({ pool, store, folder, signal });
+  if (days > 0) info("days were exported", { days });
 }
 
 async function makePartitions(pool: Pool): Promise<void> {

@@ -2,6 +2,7 @@
  * Puts the billing room together: its services for any process with the database, the ledger and
  * the jobs for a server.
  */
+import { join } from "node:path";
 import type { Logger } from "pino";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
@@ -9,6 +10,7 @@ import { RedeemService } from "../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { UsageService } from "../../gen/uas/billing/v1/usage_service_pb.ts";
 import type { Config, Settings } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
+import type { ObjectStore } from "../core/object-store.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
 import type { Database } from "../db/database.ts";
 import { ensurePartitions } from "../db/partition.ts";
@@ -91,6 +93,8 @@ export interface OpenLedgerOptions {
   readonly database: Database;
   readonly settings: Pick<Settings, "dataDir">;
   readonly config: Pick<Config, "retention">;
+  /** Stores exported days. Default: none are exported. */
+  readonly exports?: ObjectStore | undefined;
   readonly log: Logger;
   /** Called when a call takes an account below its threshold. */
   readonly onLowBalance: OnLowBalance;
@@ -114,6 +118,7 @@ export interface OpenLedger {
 
 /** Opens the ledger, with its journal below the data folder. The jobs do not run yet. */
 export function openLedger(options: OpenLedgerOptions): OpenLedger {
+  const { exports: store } = options;
   const { database, settings, config, log, onLoss, onLowBalance, timings, failpoint } = options;
   const common = {
     ...timings,
@@ -132,6 +137,11 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
     pool: database.jobPool,
     nodeId,
     callDays: () => config.retention?.calls,
+    exports: store && {
+      store,
+      folder: join(settings.dataDir, "exports", "incoming"),
+      isOn: () => config.retention?.export ?? false,
+    },
     info,
   });
   return { ledger, jobs };

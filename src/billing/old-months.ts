@@ -5,16 +5,19 @@
  */
 import { escapeIdentifier, type PoolClient } from "pg";
 import { endedHoldKeptDays } from "../core/limits.ts";
-import { addMonths, databaseTime, firstId, partitionName } from "../db/partition.ts";
+import { addMonths, databaseTime, firstId, monthsOf, partitionName } from "../db/partition.ts";
 import type { Queryable } from "../db/pool/queryable.ts";
 import { Auditor } from "./audit/auditor.ts";
 import { newestCheckpoint } from "./audit/checkpoint.ts";
+import { exportAgain, unexportedDays } from "./export/call-days.ts";
 
 /** See {@link removeOldMonths}. */
 interface RetentionOptions {
   readonly auditor: Auditor;
   /** Days for which calls are kept. Default: indefinitely. */
   readonly callDays?: number | undefined;
+  /** Whether a month of calls stays until all of it was exported. Default: false. */
+  readonly isExporting?: boolean | undefined;
   /** The current time. Default: the database's clock. */
   readonly now?: Date;
 }
@@ -29,6 +32,8 @@ interface Kept {
    * condition.
    */
   readonly isNeeded?: string;
+  /** Whether a month stays until all of its calls were exported. Default: false. */
+  readonly isExporting?: boolean;
 }
 
 /**
@@ -61,13 +66,16 @@ const lockTimeout = "300ms";
 export async function removeOldMonths({
   auditor,
   callDays,
+  isExporting = false,
   now: given,
 }: RetentionOptions): Promise<readonly string[]> {
   const kept: Kept[] = [
     { table: "hold_step", days: endedHoldKeptDays, isNeeded: neededSteps },
     { table: "released_hold", days: endedHoldKeptDays, isNeeded: neededHolds },
   ];
-  if (callDays !== undefined) kept.push({ table: "call", days: callDays });
+  if (callDays !== undefined) {
+    kept.push({ table: "call", days: callDays, isExporting });
+  }
   const removed = await auditor.exclusively(0, async (client) => {
     const now = given ?? (await databaseTime(client));
     const names: string[] = [];
@@ -100,11 +108,12 @@ interface Month {
 
 async function removeMonth(
   client: PoolClient,
-  { table, isNeeded }: Kept,
+  { table, isNeeded, isExporting = false }: Kept,
   { month, next, seq }: Month,
 ): Promise<boolean> {
   await client.query(`begin; set local lock_timeout = '${lockTimeout}'`);
   try {
+    if (isExporting && !(await isExported(client, month))) return false;
     // The parent, because a partition cannot be removed without it.
     await client.query(`lock table only ${escapeIdentifier(table)} in access exclusive mode`);
     const values = [firstId(month), firstId(next), seq];
@@ -127,6 +136,21 @@ async function removeMonth(
   }
 }
 
+/**
+ * Whether each call of the month is in an exported file. Compares with the month locked against
+ * writes, which new calls do not notice. Otherwise ends the transaction, and has the days that
+ * differ exported again.
+ */
+async function isExported(client: PoolClient, month: Date): Promise<boolean> {
+  const table = escapeIdentifier(partitionName("call", month));
+  await client.query(`lock table ${table} in share mode`);
+  const days = await unexportedDays(client, month);
+  if (days.length === 0) return true;
+  await client.query("rollback");
+  await exportAgain(client, days);
+  return false;
+}
+
 async function asks(client: Queryable, condition: string, values: string[]): Promise<boolean> {
   const text = `select ${condition} as found`;
   return (await client.query<{ found: boolean }>(text, values)).rows[0]?.found ?? false;
@@ -134,14 +158,4 @@ async function asks(client: Queryable, condition: string, values: string[]): Pro
 
 function isLockTimeout(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "55P03";
-}
-
-/** The months of the partitions of a table, oldest first. */
-async function monthsOf(client: Queryable, table: string): Promise<Date[]> {
-  const { rows } = await client.query<{ name: string }>(
-    `select relname as name from pg_inherits join pg_class on pg_class.oid = inhrelid
-       where inhparent = $1::regclass and relname ~ '_\\d{4}_\\d{2}$' order by relname`,
-    [escapeIdentifier(table)],
-  );
-  return rows.map(({ name }) => new Date(`${name.slice(-7).replace("_", "-")}-01T00:00:00Z`));
 }

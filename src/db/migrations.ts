@@ -6,6 +6,7 @@ import { configuration0003 } from "./migration/0003-configuration.ts";
 import { operatorAlert0004 } from "./migration/0004-operator-alert.ts";
 import { priceList0005 } from "./migration/0005-price-list.ts";
 import { taskTraces0006 } from "./migration/0006-task-traces.ts";
+import { exportDays0007 } from "./migration/0007-export-days.ts";
 
 /**
  * All migrations, oldest first. A new one is a file in migration/ and a line here; released ones
@@ -18,4 +19,5 @@ export const migrations: readonly Migration[] = [
   operatorAlert0004,
   priceList0005,
   taskTraces0006,
+  exportDays0007,
 ];

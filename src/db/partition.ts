@@ -180,6 +180,16 @@ export function addMonths(date: Date, months: number): Date {
   return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months));
 }
 
+/** The months of the partitions of a table, oldest first. */
+export async function monthsOf(client: Queryable, table: string): Promise<Date[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select relname as name from pg_inherits join pg_class on pg_class.oid = inhrelid
+       where inhparent = $1::regclass and relname ~ '_\\d{4}_\\d{2}$' order by relname`,
+    [escapeIdentifier(table)],
+  );
+  return rows.map(({ name }) => new Date(`${name.slice(-7).replace("_", "-")}-01T00:00:00Z`));
+}
+
 /**
  * The time of the database's clock. Deletion by age uses it: the clock of a process may be wrong,
  * and the deleted data would be lost for all processes.

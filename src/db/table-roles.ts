@@ -57,6 +57,7 @@ export const tableRoles: Readonly<Record<string, TableRole>> = {
   node: serverRow,
   ledger_checkpoint: serverRow,
   retention_floor: serverRow,
+  export_day: serverRow,
   price_version: installationRow,
   model_price: installationRow,
   redeem_code: installationOfAccount,

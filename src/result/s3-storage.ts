@@ -9,6 +9,7 @@ import type { Readable } from "node:stream";
 import type { S3Client } from "@aws-sdk/client-s3";
 import type { S3StorageConfig } from "../config/config.ts";
 import { resultReadersMax } from "../core/limits.ts";
+import type { ObjectStore } from "../core/object-store.ts";
 import type { ResultStorage } from "./storage.ts";
 
 /** Maximum time for a connection, and for a request without an answer. */
@@ -26,7 +27,7 @@ const partsAtOnce = 2;
 export function createS3Storage(config: S3StorageConfig): ResultStorage {
   let loading: Promise<Loaded> | undefined;
   const load = (): Promise<Loaded> => (loading ??= loadClient(config));
-  const at = (sha256: string): { Bucket: string; Key: string } => ({
+  const at = (sha256: string): ObjectName => ({
     Bucket: config.bucket,
     Key: `results/${sha256.slice(0, 2)}/${sha256}`,
   });
@@ -44,20 +45,7 @@ export function createS3Storage(config: S3StorageConfig): ResultStorage {
       // upload.
       const head = client.send(new s3.HeadObjectCommand(at(sha256)), { abortSignal: signal });
       if ((await head.catch(() => undefined))?.ContentLength === bytes) return;
-      const upload = new Upload({
-        client,
-        params: { ...at(sha256), Body: createReadStream(path, { highWaterMark: 1024 * 1024 }) },
-        partSize: partBytes,
-        queueSize: partsAtOnce,
-      });
-      const abort = (): void => void upload.abort();
-      signal.addEventListener("abort", abort);
-      try {
-        signal.throwIfAborted();
-        await upload.done();
-      } finally {
-        signal.removeEventListener("abort", abort);
-      }
+      await uploadFile({ client, Upload }, at(sha256), { path, signal });
     },
     async open(sha256, { start, end }) {
       const { client, s3 } = await load();
@@ -75,6 +63,53 @@ export function createS3Storage(config: S3StorageConfig): ResultStorage {
       loading = undefined;
     },
   };
+}
+
+/** Creates a store of objects by their names, in the same bucket as result files. */
+export function createS3Objects(config: S3StorageConfig): ObjectStore {
+  let loading: Promise<Loaded> | undefined;
+  const load = (): Promise<Loaded> => (loading ??= loadClient(config));
+  const at = (name: string): ObjectName => ({ Bucket: config.bucket, Key: name });
+  return {
+    async put(name, path, signal) {
+      await uploadFile(await load(), at(name), { path, signal });
+    },
+    async open(name) {
+      const { client, s3 } = await load();
+      const reply = await client.send(new s3.GetObjectCommand(at(name))).catch(unlessMissing);
+      return reply?.Body as Readable | undefined;
+    },
+    close() {
+      void loading?.then(({ client }) => client.destroy()).catch(() => {});
+      loading = undefined;
+    },
+  };
+}
+
+interface ObjectName {
+  readonly Bucket: string;
+  readonly Key: string;
+}
+
+async function uploadFile(
+  { client, Upload }: Pick<Loaded, "client" | "Upload">,
+  at: ObjectName,
+  { path, signal }: { readonly path: string; readonly signal: AbortSignal },
+): Promise<void> {
+  const upload = new Upload({
+    client,
+    params: { ...at, Body: createReadStream(path, { highWaterMark: 1024 * 1024 }) },
+    partSize: partBytes,
+    queueSize: partsAtOnce,
+  });
+  const abort = (): void => void upload.abort();
+  signal.addEventListener("abort", abort);
+  try {
+    signal.throwIfAborted();
+    await upload.done();
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
 }
 
 interface Loaded {

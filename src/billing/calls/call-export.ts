@@ -64,7 +64,7 @@ const endingNames = new Map(
 );
 
 /** A call with the column names of the command line. */
-function line(row: StoredCallRow) {
+export function callLine(row: StoredCallRow) {
   return {
     startedAt: row.start_time.toISOString(),
     callId: row.id,
@@ -93,7 +93,7 @@ function line(row: StoredCallRow) {
   };
 }
 
-const columns: readonly (keyof ReturnType<typeof line>)[] = [
+const columns: readonly (keyof ReturnType<typeof callLine>)[] = [
   "startedAt",
   "callId",
   "requestId",
@@ -123,7 +123,7 @@ const columns: readonly (keyof ReturnType<typeof line>)[] = [
 function csvLines(rows: readonly StoredCallRow[]): string {
   return csv(
     rows.map((row) => {
-      const cells = line(row);
+      const cells = callLine(row);
       return columns.map((name) => cells[name]);
     }),
   );
@@ -138,5 +138,5 @@ function csv(rows: readonly (readonly unknown[])[]): string {
 }
 
 function jsonLines(rows: readonly StoredCallRow[]): string {
-  return rows.map((row) => `${JSON.stringify(line(row))}\n`).join("");
+  return rows.map((row) => `${JSON.stringify(callLine(row))}\n`).join("");
 }
