@@ -39,6 +39,7 @@ export function DraftBar({
   return (
     <section
       aria-label={text.draft}
+      data-bar
       className="sticky bottom-3 z-20 flex flex-wrap items-center gap-3 rounded-xl border border-line-strong bg-surface px-5 py-3 shadow-float"
     >
       <span className="font-medium">{text.draft}</span>

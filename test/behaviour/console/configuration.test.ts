@@ -31,7 +31,8 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
     await buildPages();
     served = await openServed();
     served.configure((yaml) => yaml.replace("  sim:", "  # The vendor of our tests.\n  sim:"));
-    [gateway] = await Promise.all([served.start(), served.start()]);
+    const only = { ONLY_FIRST: served.upstream.secret };
+    [gateway] = await Promise.all([served.start(only), served.start()]);
     ({ key } = await served.customer());
     browser = await chromium.launch({
       executablePath: executablePath ?? "",
@@ -276,8 +277,10 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
     expect(await documentInForce()).toContain("rpm: 600");
   });
 
-  test("a revision is compared and rolled back to, after a question", async () => {
-    await go("revisions");
+  test("a revision is compared and rolled back to, after a question, and a draft is kept", async () => {
+    await go("limits");
+    await page.getByRole("textbox", { name: "Wait for room" }).fill("5s");
+    await page.getByRole("button", { name: "Revisions" }).click();
     await button("2").click();
     await dialog().getByRole("cell", { name: "vendors.second" }).waitFor();
     await dialog().getByRole("button", { name: "Roll back to this…" }).click();
@@ -285,6 +288,14 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
     await page.getByText("Revision 6 is in force in all 2 processes.").waitFor();
     expect(await call("gpt-4.1")).toBe(404);
     await page.getByRole("cell", { name: "back to revision 2" }).waitFor();
+    await page.getByText("The configuration was changed while you edited").waitFor();
+    await page
+      .getByRole("cell", { name: "{ wait: 5s" })
+      .or(page.getByRole("cell", { name: "5s" }))
+      .first()
+      .waitFor();
+    await button("Discard draft").click();
+    await draft().waitFor({ state: "detached" });
   });
 
   test("a price list is added, and a model gets its own price in it", async () => {
@@ -333,11 +344,24 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
     },
   );
 
+  test("a process that cannot load a revision is named, with its problem", async () => {
+    await go("vendors");
+    await button(/sim$/).click();
+    await field("Variable").fill("ONLY_FIRST");
+    await dialog().getByRole("button", { name: "Done" }).click();
+    await apply("One gateway has it", ["vendors.sim.api_key"]);
+    await page.getByText(/^Revision 8 is not in force yet in: .*ONLY_FIRST is not set/).waitFor();
+    await go();
+    await page.getByText("1 of 2 processes do not have this configuration.").waitFor();
+    await page.getByRole("cell", { name: "Differs" }).waitFor();
+    expect(await call("m")).toBe(200);
+  });
+
   test("the files are returned to, and nothing on these pages has failed", async () => {
     await go("revisions");
     await button("Back to the file").click();
     await dialog().getByRole("button", { name: "Return to the files" }).click();
-    await page.getByText(/^Rolled back: revision 8/).waitFor();
+    await page.getByText(/^Rolled back: revision 9/).waitFor();
     await go();
     await page.getByText("The file is in force").waitFor();
     expect(troubles).toEqual([]);
