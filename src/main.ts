@@ -23,6 +23,8 @@ export async function main(argv: readonly string[]): Promise<void> {
       serve: async (options) => (await import("./app/serve.ts")).serve(options),
       rotateMasterKey: async (options) =>
         (await import("./app/master-key.ts")).rotateMasterKey(options),
+      inspectDatabase: async (settings) =>
+        (await import("./app/database-check.ts")).inspectDatabase(settings),
       probeVendors: async (config) => (await import("./app/vendor-probe.ts")).probeVendors(config),
     }),
   });

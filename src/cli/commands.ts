@@ -26,6 +26,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import("./check.ts")).addCheckCommand,
   },
   {
+    name: "doctor",
+    description: "check configuration, database, vendors and network, and say what to do",
+    load: async () => (await import("./doctor.ts")).addDoctor,
+  },
+  {
     name: "schema",
     description: "print the JSON Schema of uas.yaml, with which editors complete and check keys",
     load: async () => (await import("./schema.ts")).addSchemaCommand,

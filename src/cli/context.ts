@@ -11,8 +11,23 @@ export interface CliApp {
   readonly serve: (options: ServeOptions) => Promise<void>;
   /** Encrypts the secrets of the database with the master key of the settings. */
   readonly rotateMasterKey: (options: RotateOptions) => Promise<RotatedSecrets>;
+  /** Reads facts about the database, without a migration. @throws if it cannot be used */
+  readonly inspectDatabase: (settings: Settings) => Promise<DatabaseFacts>;
   /** Sends each vendor one request per credential that is free of charge. Needs no database. */
   readonly probeVendors: (config: Config) => Promise<readonly ProbedVendor[]>;
+}
+
+/** Facts about the database; see app/database-check.ts. */
+export interface DatabaseFacts {
+  readonly version: string;
+  readonly maxConnections: number;
+  readonly isReadOnly: boolean;
+  /** Milliseconds by which the clock of this machine is ahead of the database's. */
+  readonly aheadMs: number;
+  readonly pending: readonly string[];
+  readonly unknown: readonly string[];
+  /** Whether the master key opens the secrets. Undefined if there is no key or no secret yet. */
+  readonly isKeyRight: boolean | undefined;
 }
 
 /** A vendor's answer to one of its credentials; see provider/probe.ts. */

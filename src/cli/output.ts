@@ -98,7 +98,7 @@ export function cell(value: unknown): string {
 /**
  * Removes control characters: names come from users, and one could control the operator's terminal.
  */
-function printable(text: string): string {
+export function printable(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "?");
 }

@@ -1,6 +1,7 @@
 /** Runs the commands and programs of the pages against a gateway, as their reader would. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { inspectDatabase } from "../../src/app/database-check.ts";
 import { probeVendors } from "../../src/app/vendor-probe.ts";
 import { openBackend } from "../../src/app/backend.ts";
 import { runCli } from "../../src/cli/program.ts";
@@ -94,6 +95,7 @@ export async function runCommandLine({ gateway, cwd }: Reader, text: string): Pr
         serve: () => Promise.reject(new Error("a page starts a second gateway")),
         rotateMasterKey: () => Promise.reject(new Error("a page changes the master key")),
         probeVendors,
+        inspectDatabase,
       }),
     });
     if (code !== 0) return { code, out, err: `${line}\n${err}` };

@@ -6,6 +6,10 @@ export const commandDocuments: readonly (readonly [commands: string, document: s
     "check",
     "`{ok, source, vendors, models, warnings}`, or `{ok: false, errors}` and exit 1; with `--probe` also `probes: [{vendor, credential, verdict, status, latencyMs, message, missingModels}]`, `verdict` one of `ok`, `refused`, `failing` (both: exit 1), `unknown`",
   ],
+  [
+    "doctor",
+    "`{ok, findings: [{check, result, text, remedy}]}`; `result` is `ok`, `skipped`, `warning` or `problem` (exit 1)",
+  ],
   ["account create", "`{accountId}`"],
   [
     "key create",

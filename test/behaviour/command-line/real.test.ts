@@ -31,6 +31,7 @@ async function uas(...line: string[]) {
       ...(await import("../../../src/app/serve.ts")),
       ...(await import("../../../src/app/master-key.ts")),
       ...(await import("../../../src/app/vendor-probe.ts")),
+      ...(await import("../../../src/app/database-check.ts")),
     }),
   });
   const json = JSON.parse(out === "" ? "null" : out) as Readonly<Record<string, string>>;

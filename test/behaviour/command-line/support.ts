@@ -58,6 +58,7 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
     },
     rotateMasterKey: () => Promise.reject(new Error("not needed")),
     probeVendors,
+    inspectDatabase: () => Promise.reject(new Error("not needed")),
   };
   const context: CliContext = {
     env: { DATABASE_URL: "postgresql://127.0.0.1/fake", ...env },
