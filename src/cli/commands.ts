@@ -121,6 +121,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import("./usage.ts")).addUsageCommand,
   },
   {
+    name: "export",
+    description: "write calls or ledger entries as a file, for accounting and reports",
+    load: async () => (await import("./export.ts")).addExportCommands,
+  },
+  {
     name: "ledger",
     description: "read and check the ledger",
     load: async () => (await import("./ledger.ts")).addLedgerCommands,

@@ -118,7 +118,7 @@ async function listEntries(transport: Transport, options: ListOptions): Promise<
 }
 
 /** A ledger entry in the words of the command line. */
-function entryJson(entry: LedgerEntry) {
+export function entryJson(entry: LedgerEntry) {
   const { balanceAfter } = entry;
   return {
     transactionId: entry.transactionId,

@@ -39,6 +39,7 @@ export const commandDocuments: readonly (readonly [commands: string, document: s
   ["price show", "`{modelKey, versions, costs, notInForce}`"],
   ["price import", "`{sources, margin, models, yaml}` ([prices](#versions-of-prices))"],
   ["usage", "`{points, totals}` ([usage](#points-of-usage))"],
+  ["export calls, export ledger", "the file, with and without `--json`"],
   [
     "ledger list",
     "`{transactionId, kind, amount, balanceAfter, reference, reason, createdAt}`; `kind` is `top_up`, `promo`, `charge`, `refund`, `adjustment`, `late_settlement`",

@@ -23,6 +23,8 @@ interface ExportQuery {
   readonly format: ExportFormat;
   /** Of the file before; empty for the first. */
   readonly pageToken: string;
+  /** Whether the file is for operators, and says the vendor cost. Default: false. */
+  readonly hasVendorCost?: boolean;
 }
 
 /**
@@ -31,13 +33,15 @@ interface ExportQuery {
  */
 export async function* exportCalls(
   pool: Queryable,
-  { query, format, pageToken: first }: ExportQuery,
+  { query, format, pageToken: first, hasVendorCost = false }: ExportQuery,
   signal: AbortSignal,
 ): AsyncGenerator<ExportPiece> {
-  const write = format === ExportFormat.JSON ? jsonLines : csvLines;
+  const names = hasVendorCost ? operatorColumns : columns;
+  const write = (rows: readonly StoredCallRow[]): string =>
+    format === ExportFormat.JSON ? jsonLines(rows, names) : csvLines(rows, names);
   let pageToken = first;
   let left = exportRowsMax;
-  const head = format === ExportFormat.JSON ? "" : csv([columns]);
+  const head = format === ExportFormat.JSON ? "" : csv([names]);
   let page = await readCalls(pool, query, pageOf(pageToken, left));
   yield { text: head + write(page.calls), nextPageToken: "" };
   while (page.nextPageToken !== "" && !signal.aborted) {
@@ -120,11 +124,25 @@ const columns: readonly (keyof ReturnType<typeof callLine>)[] = [
   "firstByteMs",
 ];
 
-function csvLines(rows: readonly StoredCallRow[]): string {
+const operatorColumns = [...columns, "vendorCost"] as const;
+
+type Columns = readonly (keyof ReturnType<typeof operatorLine>)[];
+
+/** The line of a customer's export, with the vendor cost. */
+function operatorLine(row: StoredCallRow) {
+  return { ...callLine(row), vendorCost: vendorCostOf(row) };
+}
+
+/** The vendor cost in USD. Null if no cost is configured. */
+export function vendorCostOf({ vendor_cost: cost }: StoredCallRow): string | null {
+  return cost ? formatUsd(BigInt(cost)) : null;
+}
+
+function csvLines(rows: readonly StoredCallRow[], names: Columns): string {
   return csv(
     rows.map((row) => {
-      const cells = callLine(row);
-      return columns.map((name) => cells[name]);
+      const cells = operatorLine(row);
+      return names.map((name) => cells[name]);
     }),
   );
 }
@@ -137,6 +155,6 @@ function csv(rows: readonly (readonly unknown[])[]): string {
   );
 }
 
-function jsonLines(rows: readonly StoredCallRow[]): string {
-  return rows.map((row) => `${JSON.stringify(callLine(row))}\n`).join("");
+function jsonLines(rows: readonly StoredCallRow[], names: Columns): string {
+  return rows.map((row) => `${JSON.stringify(operatorLine(row), [...names])}\n`).join("");
 }

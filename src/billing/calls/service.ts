@@ -132,7 +132,10 @@ async function* writeExport(pool: Queryable, request: ExportCallsRequest, contex
   const accountId = parseScope(request.accountId, context);
   const query = parseFilter(accountId, request.filter);
   const { format, pageToken } = request;
-  const pieces = exportCalls(pool, { query, format, pageToken }, context.signal);
+  // A file about one account may be handed to its customer.
+  const hasVendorCost = accountId === undefined;
+  const asked = { query, format, pageToken, hasVendorCost };
+  const pieces = exportCalls(pool, asked, context.signal);
   const encoder = new TextEncoder();
   for await (const { text, nextPageToken } of pieces) {
     yield create(ExportCallsResponseSchema, { data: encoder.encode(text), nextPageToken });

@@ -1,10 +1,9 @@
 /** The days of call records: what is exported of each, and whether an export is complete. */
 import { escapeIdentifier } from "pg";
 import { UsageSourceSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { formatUsd } from "../../core/money.ts";
 import { firstId, monthsOf, partitionName } from "../../db/partition.ts";
 import type { Queryable } from "../../db/pool/queryable.ts";
-import { callLine } from "../calls/call-export.ts";
+import { callLine, vendorCostOf } from "../calls/call-export.ts";
 import type { StoredCallRow } from "../message.ts";
 import { type ExportedData, finalAge, type LeasedDay, leaseTime } from "./exported-data.ts";
 
@@ -81,7 +80,7 @@ function idsOf(day: string): readonly [string, string] {
 function operatorLine(row: StoredCallRow) {
   return {
     ...callLine(row),
-    vendorCost: row.vendor_cost ? formatUsd(BigInt(row.vendor_cost)) : null,
+    vendorCost: vendorCostOf(row),
     upstreamRequestId: row.upstream_request_id,
     usageSource: usageSourceNames.get(row.usage_source) ?? "",
     discountBasisPoints: row.discount_bp,

@@ -311,7 +311,7 @@ export const TailCallsResponseSchema: GenMessage<TailCallsResponse> = /*@__PURE_
  */
 export type ExportCallsRequest = Message<"uas.billing.v1.ExportCallsRequest"> & {
   /**
-   * The account. Empty for all accounts; operators only.
+   * The account. Empty for all accounts; operators only. The file then has the vendor cost, too.
    *
    * @generated from field: string account_id = 1;
    */
