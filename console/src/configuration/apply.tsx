@@ -3,7 +3,7 @@ import { useMutation } from "@connectrpc/connect-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Link } from "@tanstack/react-router";
-import { CircleCheck, LoaderCircle } from "lucide-react";
+import { CircleCheck, LoaderCircle, TriangleAlert } from "lucide-react";
 import { type ReactNode, useId, useState } from "react";
 import type { ConfigRevision, ProcessConfig } from "../../../gen/uas/config/v1/config_pb.ts";
 import { ConfigService } from "../../../gen/uas/config/v1/config_service_pb.ts";
@@ -209,16 +209,21 @@ export function AppliedNote({
       </Applied>
     );
   }
+  if (failed.length === 0) {
+    return (
+      <Applied
+        icon={
+          <LoaderCircle aria-hidden="true" className="size-4 shrink-0 animate-spin text-muted" />
+        }
+      >
+        {text.appliedWait(number)}
+      </Applied>
+    );
+  }
+  const names = failed.map(({ name, problem }) => `${name} (${problem})`).join("; ");
   return (
-    <Applied
-      icon={<LoaderCircle aria-hidden="true" className="size-4 shrink-0 animate-spin text-warn" />}
-    >
-      {failed.length === 0
-        ? text.appliedWait(number)
-        : text.appliedMissing(
-            number,
-            failed.map(({ name, problem }) => `${name} (${problem})`).join("; "),
-          )}
+    <Applied icon={<TriangleAlert aria-hidden="true" className="size-4 shrink-0 text-warn" />}>
+      {text.appliedMissing(number, names)}
     </Applied>
   );
 }

@@ -69,13 +69,13 @@ export function ConfigurationPage() {
   );
 }
 
-/** Whether the revision that was applied last is in force, and processes lack it. */
+/** Whether processes still load the revision that was applied last. */
 function isBeingLoaded(
   data: Pick<GetConfigResponse, "config" | "processes"> | undefined,
   applied: ConfigRevision | undefined,
 ): boolean {
   if (applied === undefined || data?.config?.revision !== applied.revision) return false;
-  return data.processes.some(({ hash }) => hash !== applied.hash);
+  return data.processes.some(({ hash, problem }) => hash !== applied.hash && problem === "");
 }
 
 interface Loaded extends Pick<GetConfigResponse, "processes"> {

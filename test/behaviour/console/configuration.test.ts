@@ -289,11 +289,7 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
     expect(await call("gpt-4.1")).toBe(404);
     await page.getByRole("cell", { name: "back to revision 2" }).waitFor();
     await page.getByText("The configuration was changed while you edited").waitFor();
-    await page
-      .getByRole("cell", { name: "{ wait: 5s" })
-      .or(page.getByRole("cell", { name: "5s" }))
-      .first()
-      .waitFor();
+    await page.getByRole("cell", { name: "5s", exact: true }).waitFor();
     await button("Discard draft").click();
     await draft().waitFor({ state: "detached" });
   });
