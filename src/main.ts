@@ -15,6 +15,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     version,
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
+    ...(process.stdin.isTTY && process.stderr.isTTY && { ask }),
     servedKinds: async () => (await import("./provider/index.ts")).servedKinds,
     // Each loads its own part of the program only: a command line needs a third less of it than a
     // gateway.
@@ -28,6 +29,17 @@ export async function main(argv: readonly string[]): Promise<void> {
       probeVendors: async (config) => (await import("./app/vendor-probe.ts")).probeVendors(config),
     }),
   });
+}
+
+/** Asks on standard error: standard output may be a file. */
+async function ask(question: string): Promise<string> {
+  const { createInterface } = await import("node:readline/promises");
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await lines.question(question);
+  } finally {
+    lines.close();
+  }
 }
 
 /** Ignores EPIPE: `uas … | head` closes the pipe early, which is no failure. */

@@ -21,6 +21,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import("./serve.ts")).addServe,
   },
   {
+    name: "init",
+    description: "write a first uas.yaml: vendors, their models, and prices with a margin",
+    load: async () => (await import("./init.ts")).addInit,
+  },
+  {
     name: "check",
     description: "check a configuration file and report all problems",
     load: async () => (await import("./check.ts")).addCheckCommand,

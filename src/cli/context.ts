@@ -109,6 +109,8 @@ export interface CliContext {
   readonly out: (text: string) => void;
   /** Writes to standard error. */
   readonly err: (text: string) => void;
+  /** Asks the user, and returns the answer. Undefined if standard input is no terminal. */
+  readonly ask?: ((question: string) => Promise<string>) | undefined;
   /**
    * The vendor kinds of this version, for reading the configuration. Separate from {@link app},
    * which takes a second to load and which `check` does not need.

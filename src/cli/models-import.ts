@@ -97,7 +97,7 @@ function vendorOf({ vendors, source }: Config, name: string): VendorConfig {
 }
 
 /** The names that the vendor lists. Undefined if it does not list them or does not answer. */
-async function namesAtVendor(
+export async function namesAtVendor(
   context: CliContext,
   config: Config,
   vendor: VendorConfig,

@@ -6,6 +6,7 @@ export const commandDocuments: readonly (readonly [commands: string, document: s
     "check",
     "`{ok, source, vendors, models, warnings}`, or `{ok: false, errors}` and exit 1; with `--probe` also `probes: [{vendor, credential, verdict, status, latencyMs, message, missingModels}]`, `verdict` one of `ok`, `refused`, `failing` (both: exit 1), `unknown`",
   ],
+  ["init", "`{output, vendors, models, unset, next}`; `unset`: variables of keys that are not set"],
   [
     "doctor",
     "`{ok, findings: [{check, result, text, remedy}]}`; `result` is `ok`, `skipped`, `warning` or `problem` (exit 1)",

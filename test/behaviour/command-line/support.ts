@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
@@ -7,6 +7,7 @@ import type {
   CliContext,
   OpenBackendOptions,
   OpenOptions,
+  ProbedVendor,
 } from "../../../src/cli/context.ts";
 import { type ExitCode, runCli } from "../../../src/cli/program.ts";
 import { probeVendors } from "../../../src/app/vendor-probe.ts";
@@ -24,6 +25,8 @@ export interface Ran {
   readonly served: readonly OpenOptions[];
   /** Names of files and folders that the command created in the working directory. */
   readonly created: readonly string[];
+  /** The files of the working directory after the command, by name. */
+  readonly texts: ReadonlyMap<string, string>;
 }
 
 interface World {
@@ -35,15 +38,27 @@ interface World {
   readonly files?: Readonly<Record<string, string>>;
   /** Thrown instead of opening. */
   readonly refusal?: Error;
+  /** Answers of vendors. Default: requests are sent. */
+  readonly probed?: readonly ProbedVendor[];
+  /** Answers of the user, in order. Default: there is no terminal. */
+  readonly answers?: readonly string[];
   /** Whether all kinds of vendors are served. Default: two. */
   readonly hasAllKinds?: boolean;
 }
 
 /** Runs a command in an empty folder against fake services. */
 export async function run(line: readonly string[], world: World = {}): Promise<Ran> {
-  const { routes = () => {}, env = {}, files = {}, refusal, hasAllKinds = false } = world;
+  const {
+    routes = () => {},
+    env = {},
+    files = {},
+    refusal,
+    hasAllKinds = false,
+    probed,
+    answers,
+  } = world;
   const cwd = mkdtempSync(join(tmpdir(), "uas-cli-"));
-  const seen = { out: "", err: "", closed: 0 };
+  const seen = { out: "", err: "", closed: 0, asked: 0 };
   const opened: OpenBackendOptions[] = [];
   const served: OpenOptions[] = [];
   const app: CliApp = {
@@ -57,7 +72,7 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
       served.push(options);
     },
     rotateMasterKey: () => Promise.reject(new Error("not needed")),
-    probeVendors,
+    probeVendors: async (config) => probed ?? probeVendors(config),
     inspectDatabase: () => Promise.reject(new Error("not needed")),
   };
   const context: CliContext = {
@@ -66,6 +81,7 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
     version: "1.2.3",
     out: (text) => void (seen.out += text),
     err: (text) => void (seen.err += text),
+    ...(answers && { ask: async () => answers[seen.asked++] ?? "" }),
     servedKinds: async () => (hasAllKinds ? allKinds : servedKinds),
     app: async () => app,
   };
@@ -73,7 +89,12 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
     for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content);
     const code = await runCli(["node", "uas", ...line], context);
     const created = readdirSync(cwd).filter((name) => !(name in files));
-    return { ...seen, code, opened, served, created };
+    const texts = new Map(
+      readdirSync(cwd, { withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map(({ name }) => [name, readFileSync(join(cwd, name), "utf8")]),
+    );
+    return { ...seen, code, opened, served, created, texts };
   } finally {
     rmSync(cwd, { recursive: true, force: true });
   }
