@@ -36,6 +36,7 @@ import { serve } from "../core/contract-rules.ts";
 import { createConfigService, type Reloaded } from "../operator/configuration/service.ts";
 import { createOperatorRoom } from "../operator/module.ts";
 import { openResults } from "../result/module.ts";
+import { createOperatorJobs } from "../operator/jobs.ts";
 import { createObjectStore } from "../result/object-store.ts";
 import {
   createTaskProcessing,
@@ -433,6 +434,7 @@ async function assemble(
     state.jobs,
     signIn.jobs,
     native.jobs,
+    createOperatorJobs({ pool: jobPool, auditDays: () => config.retention?.audit, warn }),
     webhooks,
     alerts,
     reload,

@@ -171,7 +171,7 @@ export function fileSchema(
       models: modelsSchema(references, vendorNames),
       price_lists: priceListsSchema.default(new Map()),
       cors: corsSchema(references).default({ origins: [] }),
-      retention: retentionSchema.default({ calls: undefined, export: false }),
+      retention: retentionSchema.default({ calls: undefined, audit: undefined, export: false }),
       webhooks: webhooksSchema(references).default({ allowHosts: [], caFile: undefined }),
       storage: storageSchema(references).default({ kind: "local" }),
       console: consoleSchema.default({ signUp: true, copyAgain: true }),

@@ -7,6 +7,7 @@ import { operatorAlert0004 } from "./migration/0004-operator-alert.ts";
 import { priceList0005 } from "./migration/0005-price-list.ts";
 import { taskTraces0006 } from "./migration/0006-task-traces.ts";
 import { exportDays0007 } from "./migration/0007-export-days.ts";
+import { auditRetention0008 } from "./migration/0008-audit-retention.ts";
 
 /**
  * All migrations, oldest first. A new one is a file in migration/ and a line here; released ones
@@ -20,4 +21,5 @@ export const migrations: readonly Migration[] = [
   priceList0005,
   taskTraces0006,
   exportDays0007,
+  auditRetention0008,
 ];
