@@ -307,9 +307,10 @@ function toTree(node: unknown, document: Document): Tree {
   return new Map(node.items.map(({ key, value }) => [keyOf(key), toTree(value, document)]));
 }
 
-/** Every scalar is a text in this schema. */
-function textOf({ value }: Scalar): string {
-  return typeof value === "string" ? value : "";
+/** Every scalar is a text in this schema; an empty one if it means no value. */
+function textOf({ value, type }: Scalar): string {
+  if (typeof value !== "string" || (type === "PLAIN" && /^(?:~|null)$/i.test(value))) return "";
+  return value;
 }
 
 /** The name of a key; of one that was just added, it is a plain string. */

@@ -1,4 +1,6 @@
 /** Changes of a configuration document by forms: they lose nothing of what was written. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import {
   changesOf,
@@ -8,6 +10,7 @@ import {
 import {
   ConfigText,
   type Path,
+  type Tree,
   type Value,
 } from "../../../../console/src/configuration/document.ts";
 import { isAt, readProblem } from "../../../../console/src/configuration/problems.ts";
@@ -142,4 +145,52 @@ test("an alias is reported, because a change of it would change other entries", 
   const shared = new ConfigText("a: &x { b: 1 }\nvendors: { v: *x, w: { y: *x }, z: {} }\n");
   expect(shared.isShared(["vendors", "w"])).toBe(true);
   expect(shared.isShared(["vendors", "z"])).toBe(false);
+});
+
+/** Forms of YAML that the other documents lack. */
+const unusual = `# head
+---
+vendors: {
+    a: { kind: demo } # in braces
+  }
+models:
+    "m 1":
+        name: >-
+          folded
+          text
+        # two routes
+        routes:
+        -   vendor: a # first
+            model: 'x'
+        - { vendor: a, model: y } # second
+        empty:
+        none: ~
+    # last words`;
+
+function pathsOf(tree: Tree | undefined, path: Path = []): Path[] {
+  if (typeof tree === "string" || tree === undefined) return [path];
+  const entries = tree instanceof Map ? [...tree] : [...(tree as readonly Tree[]).entries()];
+  return entries.flatMap(([key, value]) => pathsOf(value as Tree, [...path, key as string]));
+}
+
+test.each([
+  [
+    "the example",
+    readFileSync(join(import.meta.dirname, "../../../../examples/operator/uas.yaml"), "utf8"),
+  ],
+  ["unusual YAML", unusual],
+  ["lines of Windows", unusual.replaceAll("\n", "\r\n")],
+])("every change changes one setting and keeps every comment: %s", (_name, whole) => {
+  const before = new ConfigText(whole);
+  const paths = pathsOf(before.treeAt([]));
+  expect(paths.length).toBeGreaterThan(5);
+  for (const path of paths) {
+    const after = new ConfigText(before.with(path, "a new value"));
+    expect([after.isBroken, changesOf(before, after).length]).toEqual([false, 1]);
+    expect(after.textAt(path)).toBe("a new value");
+    const comments = whole.match(/#.*/g) ?? [];
+    expect(comments.filter((comment) => !after.text.includes(comment.trim()))).toEqual([]);
+    const without = new ConfigText(before.with(path, undefined));
+    expect([without.isBroken, changesOf(before, without).length]).toEqual([false, 1]);
+  }
 });
