@@ -29,7 +29,7 @@ export function settingsOf(context: CliContext): ReadSettings {
  */
 export async function configOf(
   context: CliContext,
-  options: Pick<LoadOptions, "path" | "document" | "unresolved" | "secrets">,
+  options: Pick<LoadOptions, "path" | "document" | "unresolved" | "secrets" | "needsPrices">,
 ): Promise<Config> {
   const { env, cwd } = context;
   const [{ loadConfig, loadWithCommands }, kinds] = await Promise.all([

@@ -27,7 +27,7 @@ async function check(
 ): Promise<Output> {
   try {
     const config = await configOf(context, { path, unresolved: "refuse" });
-    const output = accepted(context, config);
+    const output = accepted(context, config, await farPrices(context, config));
     return isProbed ? withProbes(output, await probeAll(context, config)) : output;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -35,6 +35,16 @@ async function check(
     for (const problem of errors) context.err(`${problem}\n`);
     return { json: { ok: false, errors }, text: "", exitCode: 1 };
   }
+}
+
+/** The price list is loaded late, as no other command needs it. */
+async function farPrices({ cwd }: CliContext, config: Config): Promise<readonly string[]> {
+  const [{ farWarnings }, { openSource }] = await Promise.all([
+    import("./price-import/far-prices.ts"),
+    import("./price-import/open-source.ts"),
+  ]);
+  const source = openSource({ format: "genai-prices", path: undefined }, cwd);
+  return farWarnings(config, source, Date.now());
 }
 
 async function probeAll({ app }: CliContext, config: Config): Promise<readonly ProbedVendor[]> {
@@ -53,9 +63,13 @@ function withProbes({ json, text }: AcceptedOutput, probes: readonly ProbedVendo
 
 type AcceptedOutput = Output & { readonly json: object };
 
-function accepted(context: CliContext, config: Config): AcceptedOutput {
+function accepted(
+  context: CliContext,
+  config: Config,
+  farPriceWarnings: readonly string[],
+): AcceptedOutput {
   const { source } = config;
-  const warnings = [...config.warnings, ...lossWarnings(config, Date.now())];
+  const warnings = [...config.warnings, ...lossWarnings(config, Date.now()), ...farPriceWarnings];
   for (const warning of warnings) warn(context, warning);
   const vendors = config.vendors.size;
   const models = config.models.size;

@@ -173,7 +173,7 @@ function addPriceImportCommand(price: Command, { context, print }: CliTools): vo
 }
 
 async function importPrices(context: CliContext, options: ImportOptions): Promise<Output> {
-  const config = await configOf(context, { unresolved: "placeholder" });
+  const config = await configOf(context, { unresolved: "placeholder", needsPrices: false });
   checkVendor(config, options.vendor);
   const { compareModels, differenceText, importJson, importYaml, isComplete, openSource } =
     await loadImport();

@@ -61,6 +61,8 @@ export interface LoadOptions {
    * is for commands that call no vendor: they also work in a shell that lacks the vendors' secrets.
    */
   readonly unresolved?: "refuse" | "placeholder" | undefined;
+  /** False: models may lack a price, as `uas price import` finds it. Default true. */
+  readonly needsPrices?: boolean | undefined;
 }
 
 /** The largest configuration file. */
@@ -87,7 +89,7 @@ export function loadConfig(options: LoadOptions): Config {
   const document = readDocuments(source, main, included);
   const sections = mapAt(document.tree);
   const vendorNames = [...mapAt(sections.get("vendors")).keys()];
-  const schema = fileSchema(references, { kinds: options.kinds, vendorNames });
+  const schema = fileSchema(references, { ...options, vendorNames });
   const file = readDocument(document, schema);
   checkPrefixes(document, sections.get("vendors"));
   document.problems.failIfAny();
@@ -158,17 +160,30 @@ function mapAt(tree: unknown): ReadonlyMap<string, unknown> {
   return tree instanceof Map ? (tree as ReadonlyMap<string, unknown>) : new Map();
 }
 
-/** The schema of the whole file. @param vendorNames the names of `vendors:`, in error or not */
+/**
+ * The schema of the whole file.
+ *
+ * @param facts.vendorNames the names of `vendors:`, in error or not
+ * @param facts.needsPrices false while prices are still to be imported. Default true
+ */
 export function fileSchema(
   references: ReferenceSource,
-  { kinds, vendorNames }: { readonly kinds: ServedKinds; readonly vendorNames: readonly string[] },
+  {
+    kinds,
+    vendorNames,
+    needsPrices = true,
+  }: {
+    readonly kinds: ServedKinds;
+    readonly vendorNames: readonly string[];
+    readonly needsPrices?: boolean | undefined;
+  },
 ) {
   return section(
     {
       version: scalar("1", parseVersion, "add version: 1").meta({ type: "integer", const: 1 }),
       include: references.isStored === true ? absent(storedInclude) : includeSchema,
       vendors: vendorsSchema(references, kinds),
-      models: modelsSchema(references, vendorNames),
+      models: modelsSchema(references, { vendors: vendorNames, needsPrices }),
       price_lists: priceListsSchema.default(new Map()),
       cors: corsSchema(references).default({ origins: [] }),
       retention: retentionSchema.default({ calls: undefined, audit: undefined, export: false }),

@@ -25,12 +25,13 @@ type Vendors = ReadonlyMap<string, VendorEntry>;
 /**
  * The schema of the section.
  *
- * @param vendors the names of `vendors:`, in error or not
+ * @param facts.vendors the names of `vendors:`, in error or not
+ * @param facts.needsPrices false while prices are still to be imported
  */
-export function modelsSchema(references: ReferenceSource, vendors: readonly string[]) {
+export function modelsSchema(references: ReferenceSource, facts: ModelsFacts) {
   const model = choose(
     (input) => typeWords.find((type) => type === textAt(input, "type")),
-    (type) => modelSchema(references, { vendors, type }),
+    (type) => modelSchema(references, { ...facts, type }),
     [undefined, ...typeWords].map((type) => [{ type: type ?? false }, type]),
   );
   const fix = "add the models that customers can call";
@@ -52,13 +53,18 @@ function checkName(name: string): string | undefined {
   return `${quote(name)} is not a model name: use ${allowed}`;
 }
 
+interface ModelsFacts {
+  readonly vendors: readonly string[];
+  readonly needsPrices: boolean;
+}
+
 /**
  * @param type as written; undefined means missing or not known; then nothing that depends on it is
  * checked
  */
 function modelSchema(
   references: ReferenceSource,
-  { vendors, type }: { readonly vendors: readonly string[]; readonly type: string | undefined },
+  { vendors, needsPrices, type }: ModelsFacts & { readonly type: string | undefined },
 ) {
   const prices = pricesSchema(type);
   const tiers =
@@ -98,7 +104,7 @@ function modelSchema(
         ? positive().optional()
         : absent(`only VIDEO and AUDIO models have a length; remove it`),
       cancel_billing: word([...cancelBillings.keys()]).optional(),
-      price: prices,
+      price: needsPrices ? prices : prices.optional(),
       tiers,
       price_lists: named(prices, {
         what: "prices by the name of a price list",
@@ -262,7 +268,7 @@ export function servedModels(
     const type = modelTypes.get(written.type) ?? ModelType.UNSPECIFIED;
     const routes = servedRoutes(document, key, { written, type, vendors });
     if (routes.length === 0) continue;
-    warnOfFuture(document, ["models", key, "price"], written.price);
+    warnOfFuture(document, ["models", key, "price"], written.price ?? []);
     served.set(key, modelConfig(key, written, { type, routes, priceLists }));
   }
   const message = "no model can be called: every call will answer 404";
@@ -296,7 +302,8 @@ function modelConfig(
     readonly priceLists: PriceLists;
   },
 ): ModelConfig {
-  const prices = withServiceTiers(written.price, written.tiers);
+  const { price, tiers } = written;
+  const prices = price === undefined ? [] : withServiceTiers(price, tiers);
   const maxOutputTokens = written.maxOutputTokens ?? 0;
   // Hidden reasoning is in no text with which a hold could grow.
   const heldDefault = written.reasoning === true ? maxOutputTokens : holdOutputTokensDefault;
@@ -320,9 +327,10 @@ function modelConfig(
       cancelBillings.get(written.cancelBilling ?? "") ??
       (type === ModelType.TEXT ? CancelBilling.UPSTREAM : CancelBilling.NONE),
     prices,
-    ...(priceLists.size > 0 && {
-      listPrices: listPricesOf(prices, written.priceLists ?? new Map(), priceLists),
-    }),
+    ...(priceLists.size > 0 &&
+      prices.length > 0 && {
+        listPrices: listPricesOf(prices, written.priceLists ?? new Map(), priceLists),
+      }),
   };
 }
 

@@ -225,7 +225,7 @@ function comparePrice(
   model: ModelConfig,
   { costs, options }: { readonly costs: readonly KnownCost[]; readonly options: CompareOptions },
 ): Comparison {
-  const current = upcoming(model.prices, options.nowMs);
+  const current = model.prices.length === 0 ? undefined : upcoming(model.prices, options.nowMs);
   try {
     const known = costs.map(({ route, prices }) => prices ?? unknownCost(route));
     const imported = pricesWithMargin(known, options.marginPpm ?? 0n);
