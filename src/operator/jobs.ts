@@ -1,4 +1,4 @@
-/** The background job that deletes old entries of the audit log, if the configuration says so. */
+/** The background job that deletes old entries of the audit log. */
 import type { Pool } from "pg";
 import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import { databaseTime, firstId } from "../db/partition.ts";

@@ -65,7 +65,15 @@ function Versions({ info }: { info: GetSystemInfoResponse | undefined }) {
       />
       <Figure label={text.node} value={info?.nodeVersion.replace(/^v/, "") ?? waiting} />
       <Figure label={text.database} value={info?.databaseVersion.split(" ")[0] ?? waiting} />
-      <Figure label={text.size} value={info ? bytesText(info.databaseBytes) : waiting} />
+      <Figure
+        label={text.size}
+        value={info ? bytesText(info.databaseBytes) : waiting}
+        note={
+          info &&
+          info.callBytes > 0n &&
+          text.growth(info.callBytes.toLocaleString(), bytesText(info.yearBytes))
+        }
+      />
     </div>
   );
 }

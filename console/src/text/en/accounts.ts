@@ -251,6 +251,8 @@ export const system = {
   node: "Node.js",
   database: "PostgreSQL",
   size: "Database size",
+  growth: (call: string, year: string) =>
+    `${call} bytes per call, ${year} a year at this week's rate`,
   started: "Started",
   queues: "Queues",
   queuesHint: "Pending work of all processes.",

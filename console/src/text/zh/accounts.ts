@@ -248,6 +248,7 @@ export const system: Texts["system"] = {
   node: "Node.js",
   database: "PostgreSQL",
   size: "数据库大小",
+  growth: (call, year) => `每次调用 ${call} 字节；按最近一周的速度，每年 ${year}`,
   started: "启动于",
   queues: "队列",
   queuesHint: "所有进程的待处理任务。",
