@@ -17,6 +17,7 @@ import { Badge, ErrorNote } from "../ui/show.tsx";
 import { useToast } from "../ui/toast.tsx";
 import type { Draft } from "./draft.ts";
 import { type Check, useEditor } from "./editor.tsx";
+import { Plan } from "./plan.tsx";
 import { DifferenceTable, ProblemList } from "./problem-list.tsx";
 import { useConfigurationText } from "./text.ts";
 
@@ -175,6 +176,7 @@ function ApplyDialog({
             <span className="font-mono text-xs">{check.needsRestart.join(", ")}</span>
           </p>
         )}
+        <Plan document={draft.document} />
         <TextField
           label={text.note}
           hint={text.noteHint}

@@ -11,7 +11,7 @@ import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { ConfigService } from "../../../gen/uas/config/v1/config_service_pb.ts";
 import { buildPages } from "../../../src/app/built-pages.ts";
 import { operatorToken } from "../lifecycle/process.ts";
-import { openServed, type Served, type ServedProcess } from "../lifecycle/served.ts";
+import { openServed, type Served, type ServedProcess, stream } from "../lifecycle/served.ts";
 import { newContext } from "./console-rig.ts";
 import { barriers, overflow, ready } from "./every-page.ts";
 import { findBrowser } from "./find-browser.ts";
@@ -146,7 +146,8 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
     await button("Add vendor").waitFor();
   });
 
-  test("a price is changed in its place, checked, compared, applied with a note, and in force everywhere", async () => {
+  test("a price is changed in its place, checked, compared, priced by the last calls, applied with a note, and in force everywhere", async () => {
+    expect((await stream(gateway.url, key)).status).toBe(200);
     const before = await documentInForce();
     await go("models");
     // By keyboard.
@@ -163,6 +164,12 @@ describe.runIf(executablePath !== undefined)("the console's configuration", () =
     await dialog().waitFor({ state: "detached" });
     await draft().getByText("1 change").waitFor();
     await page.getByText("Changed", { exact: true }).waitFor();
+    await button("Review and apply…").click();
+    await button("Price the last 30 days again").click();
+    await dialog().getByText("1 call of the last 30 days: revenue $").waitFor();
+    await dialog().getByRole("cell", { name: "m", exact: true }).waitFor();
+    await page.keyboard.press("Escape");
+    await dialog().waitFor({ state: "detached" });
     await apply("More expensive", ["models.m.price.output"]);
     await page.getByText("Revision 2 is in force in all 2 processes.").waitFor();
     expect(await documentInForce()).toBe(before.replace('output: "2.00"', 'output: "3.50"'));

@@ -1,5 +1,9 @@
 /** English: the page that changes the configuration. It is loaded with the page. */
 
+function callCount(count: bigint): string {
+  return count === 1n ? "1 call" : `${count.toLocaleString("en-US")} calls`;
+}
+
 export const configuration = {
   title: "Configuration",
   hint: "Vendors, models, prices and limits of the installation. A change is checked, compared and applied without a restart.",
@@ -229,6 +233,17 @@ export const configuration = {
   setting: "Setting",
   absent: "—",
   restartOf: "These wait for a restart:",
+  plan: "Price the last 30 days again",
+  planHint: "Shows the revenue and margin that recorded calls would have had. Changes nothing.",
+  planNone: "No charged calls in the last 30 days.",
+  planOf: (calls: bigint, before: string, after: string) =>
+    `${callCount(calls)} of the last 30 days: revenue ${before}, then ${after}.`,
+  planRemoved: (calls: bigint) => `${callCount(calls)} of models that the draft does not have.`,
+  planModels: "Model",
+  planCustomers: "Customer",
+  planRevenue: "Revenue",
+  planThen: "Then",
+  planMargin: "Margin, then",
   note: "Note",
   noteHint: "The reason, for the list of revisions.",
   apply: "Apply",
