@@ -45,7 +45,8 @@ async function checkConfiguration(
   const { ok, warning, problem } = findings("configuration");
   try {
     const config = await configOf(context, { unresolved: "refuse" });
-    const text = `${config.source}: ${config.vendors.size} vendors, ${config.models.size} models`;
+    const { vendors, models } = config;
+    const text = `${config.source}: ${counted(vendors.size, "vendor")}, ${counted(models.size, "model")}`;
     const head = config.isDemo
       ? warning("the built-in demo is served", "write uas.yaml: `uas init`")
       : ok(text);
@@ -71,12 +72,16 @@ function doctorOutput(found: readonly Finding[]): Output {
   const count = (result: Finding["result"]): number =>
     found.filter((each) => each.result === result).length;
   const [problems, warnings] = [count("problem"), count("warning")];
-  const last = `${problems} ${problems === 1 ? "problem" : "problems"}, ${warnings} ${warnings === 1 ? "warning" : "warnings"}`;
+  const last = `${counted(problems, "problem")}, ${counted(warnings, "warning")}`;
   return {
     json: { ok: problems === 0, findings: found },
     text: `${found.flatMap(findingLines).join("\n")}\n\n${last}`,
     exitCode: problems === 0 ? 0 : 1,
   };
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${count === 1 ? noun : `${noun}s`}`;
 }
 
 /** Lines instead of a table: a terminal would cut texts and remedies. */

@@ -12,5 +12,5 @@ export async function readMerged({ env, cwd }: CliContext, path: string) {
   const { content: document, included } = readSource({ path, env, cwd });
   const missing = included.find(({ problem }) => problem !== "");
   if (missing !== undefined) throw new CliError(`${missing.source} ${missing.problem}`);
-  return { document, source: included.length === 0 ? path : `${path}, merged with its files,` };
+  return { document, source: included.length === 0 ? path : `${path} with its files` };
 }

@@ -69,7 +69,7 @@ function connectionFinding(
 ): Finding {
   const { ok, warning } = findings("connections");
   const needed = processes * connectionsOfProcess + reservedConnections;
-  const text = `max_connections is ${maxConnections}; ${processes} processes may use ${needed}`;
+  const text = `max_connections is ${maxConnections}; ${processes === 1 ? "one process" : `${processes} processes`} may use ${needed}`;
   if (databaseUrl === undefined || maxConnections >= needed) return ok(text);
   return warning(text, `set max_connections to ${needed} or more: calls wait for connections`);
 }
