@@ -68,7 +68,7 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   // Responses that are generated in the background: calls, as tasks.
   responses: [...calling, "responses/stored", "calls"],
   // A vendor is tested by a real call.
-  operator: [...room, "billing", "calls", "routing", "provider"],
+  operator: [...room, "key", "billing", "calls", "routing", "provider"],
   webhook: [...room, "http"],
   // Alerts of the ledger, as webhooks and e-mails.
   alert: [...room, "webhook"],

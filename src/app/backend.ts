@@ -8,6 +8,7 @@ import { ConfigService } from "../../gen/uas/config/v1/config_service_pb.ts";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import { RouteService } from "../../gen/uas/operator/v1/route_service_pb.ts";
+import { ServiceCredentialService } from "../../gen/uas/operator/v1/service_credential_service_pb.ts";
 import { createAccountService } from "../account/service.ts";
 import type { OnLowBalance } from "../billing/ledger/booking.ts";
 import { createBudgets } from "../billing/budgets.ts";
@@ -25,6 +26,7 @@ import { requireMasterKey } from "../key/master-key.ts";
 import { createKeyRoom } from "../key/module.ts";
 import { createConfigService } from "../operator/configuration/service.ts";
 import { createOperatorReading, createRouteService } from "../operator/service.ts";
+import { createServiceCredentialService } from "../operator/service-credential/service.ts";
 import { type ConfigLoader, createConfigLoader, type ReadConfig } from "./config-loader.ts";
 import { createDirectTransport } from "../edge/rpc/direct-transport.ts";
 import { createClocked, createErrorMapping, requestId } from "../edge/rpc/interceptors.ts";
@@ -248,6 +250,7 @@ function createRooms({
     ...billing.services,
     webhooks.service,
     serve(RouteService, createRouteService({ pool, config, clock })),
+    serve(ServiceCredentialService, createServiceCredentialService({ orm, clock }), clock),
   ];
   return { services, signIn, webhookSecrets: webhooks.secrets, billing };
 }

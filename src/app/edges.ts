@@ -2,6 +2,7 @@
  * Connects the edges with the rooms: REST, Connect and gRPC-web on the public listener, the console
  * on the same listener, gRPC and Connect on the internal listener.
  */
+import { tokensOf } from "../config/settings.ts";
 import type { DescService } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
@@ -9,7 +10,7 @@ import { Health } from "../../gen/health/v1/health_pb.ts";
 import { ServerReflection } from "../../gen/reflection_pb.ts";
 import type { Settings } from "../config/config.ts";
 import type { Pages } from "../edge/rest/pages.ts";
-import type { Authenticate, Caller, OnRefusedKey } from "../core/caller.ts";
+import type { Authenticate, Caller, IdentifyService, OnRefusedKey } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
@@ -58,6 +59,8 @@ export interface EdgeOptions {
   readonly onRefusedKey: OnRefusedKey;
   /** Why calls cannot be served; `undefined` if they can. Never contacts a vendor. */
   readonly whyNotReady: () => Promise<string | undefined>;
+  /** Checks service credentials. By default none is accepted. */
+  readonly identifyService?: IdentifyService | undefined;
   /** Finds result files by token. */
   readonly findFile: FindFile;
   /** Receives vendors' callbacks about tasks. */
@@ -138,7 +141,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
       onRefusedKey,
       checkAccess,
       log,
-      operatorToken: undefined,
+      operatorTokens: [],
       isCompressionAllowed: false,
     }),
     grpc: false,
@@ -165,7 +168,8 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
       onRefusedKey,
       checkAccess,
       log,
-      operatorToken: settings.operatorToken,
+      operatorTokens: tokensOf(settings.operatorToken),
+      identifyService: options.identifyService,
       isCompressionAllowed: true,
     }),
     page: createOperatorPages({ metrics, whyNotReady, readMetrics: options.readMetrics }),

@@ -35,6 +35,7 @@ import { ConfigService } from "../../gen/uas/config/v1/config_service_pb.ts";
 import { serve } from "../core/contract-rules.ts";
 import { createConfigService, type Reloaded } from "../operator/configuration/service.ts";
 import { createOperatorRoom } from "../operator/module.ts";
+import { createIdentifyService } from "../operator/service-credential/identify.ts";
 import { openResults } from "../result/module.ts";
 import { createOperatorJobs } from "../operator/jobs.ts";
 import { createObjectStore } from "../result/object-store.ts";
@@ -406,6 +407,7 @@ async function assemble(
     ],
     direct: directHandlers(inference.handlers, nativeCalls.handlers),
     authenticate: authenticator.authenticate,
+    identifyService: createIdentifyService(pool),
     identify: signIn.identify,
     onRefusedKey: inference.onRefusedKey,
     whyNotReady,

@@ -1,3 +1,4 @@
+import { tokensOf } from "../config/settings.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { databasePasswords } from "../core/database-address.ts";
 import { createLog, type LogOptions } from "../observe/log.ts";
@@ -25,7 +26,7 @@ function secretsOf(settings: Settings, { vendors, storage, sms }: Config): strin
   ]);
   const all = [
     masterKey?.toString("base64"),
-    operatorToken,
+    ...tokensOf(operatorToken),
     ...databasePasswords(databaseUrl ?? ""),
     ...keys,
     ...(storage.kind === "s3" ? [storage.accessKeyId, storage.secretAccessKey] : []),

@@ -111,6 +111,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import("./price.ts")).addPriceCommands,
   },
   {
+    name: "service",
+    description: "manage the credentials of your own services",
+    load: async () => (await import("./service.ts")).addServiceCommands,
+  },
+  {
     name: "redeem",
     description: "create and revoke redeem codes",
     load: async () => (await import("./redeem.ts")).addRedeemCommands,

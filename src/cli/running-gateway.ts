@@ -1,4 +1,5 @@
 /** The gateway that runs on this machine: its socket in the data folder answers as the operator. */
+import { tokensOf } from "../config/settings.ts";
 import { existsSync } from "node:fs";
 import { get } from "node:http";
 import type { Interceptor } from "@connectrpc/connect";
@@ -32,11 +33,12 @@ export async function connectGateway(
 
 /** Connects to the internal listener of a gateway. @throws CliError if there is no token */
 function connectTo(baseUrl: string, { operatorToken }: Settings): RunningGateway {
-  if (operatorToken === undefined) {
+  const [token] = tokensOf(operatorToken);
+  if (token === undefined) {
     throw new CliError("--gateway needs the gateway's token: set UAS_OPERATOR_TOKEN to it");
   }
   const authorize: Interceptor = (next) => (request) => {
-    request.header.set("authorization", `Bearer ${operatorToken}`);
+    request.header.set("authorization", `Bearer ${token}`);
     return next(request);
   };
   const transport = createConnectTransport({

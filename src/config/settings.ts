@@ -75,7 +75,8 @@ export const variables = {
     byDefault: "none",
   },
   UAS_OPERATOR_TOKEN: {
-    meaning: "bearer token of internal services for operator RPCs; visible ASCII without spaces",
+    meaning:
+      "bearer token for operator RPCs on the internal listener; visible ASCII without spaces. During a rotation, two with a comma between: `NEW,OLD`",
     byDefault: "operator RPCs are refused",
   },
   UAS_WORKERS: {
@@ -169,6 +170,11 @@ function parseMasterKey(text: string): Parsed<Buffer> {
   const value = decodeMasterKey(text);
   if (value !== undefined) return { value };
   return { problem: "must be 32 bytes in base64: create one with `openssl rand -base64 32`" };
+}
+
+/** The operator tokens; a comma separates them. The first one is the new one. */
+export function tokensOf(operatorToken: string | undefined): readonly string[] {
+  return operatorToken?.split(",").filter((token) => token !== "") ?? [];
 }
 
 function parseToken(text: string): Parsed<string> {

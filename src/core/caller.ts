@@ -66,6 +66,8 @@ export type Caller =
        * default.
        */
       readonly via?: string;
+      /** The permissions of a service credential; undefined means everything. */
+      readonly permissions?: ReadonlySet<string>;
     }
   | { readonly kind: "anonymous" };
 
@@ -99,6 +101,9 @@ export interface RefusedKey {
 
 /** Checks an API key. Resolves to undefined if the key is unknown. */
 export type Authenticate = (key: string) => Promise<Caller | RefusedKey | undefined>;
+
+/** Checks a service credential. Resolves to undefined if the text is not a valid one. */
+export type IdentifyService = (secret: string) => Promise<Caller | undefined>;
 
 /**
  * Called when a call presents a recognised key that is disabled, deleted or expired. The caller

@@ -8,6 +8,7 @@ import { priceList0005 } from "./migration/0005-price-list.ts";
 import { taskTraces0006 } from "./migration/0006-task-traces.ts";
 import { exportDays0007 } from "./migration/0007-export-days.ts";
 import { auditRetention0008 } from "./migration/0008-audit-retention.ts";
+import { serviceCredentials0009 } from "./migration/0009-service-credentials.ts";
 
 /**
  * All migrations, oldest first. A new one is a file in migration/ and a line here; released ones
@@ -22,4 +23,5 @@ export const migrations: readonly Migration[] = [
   taskTraces0006,
   exportDays0007,
   auditRetention0008,
+  serviceCredentials0009,
 ];

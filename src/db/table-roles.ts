@@ -107,6 +107,7 @@ export const tableRoles: Readonly<Record<string, TableRole>> = {
   config_secret: installationRow,
   config_process: installationRow,
   operator_alert: installationRow,
+  service_credential: installationRow,
   audit_entry: installationOfAccount,
   migration: serverRow,
 };

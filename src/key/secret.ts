@@ -13,9 +13,24 @@ const secretChars = prefix.length + randomChars;
 
 const form = /^uas_[A-Za-z0-9]{32}$/;
 
+/** The prefix of service credentials. */
+const servicePrefix = "uas_svc_";
+
+const serviceForm = /^uas_svc_[A-Za-z0-9]{32}$/;
+
 /** Generates a key (R-KEY-1): `uas_` and 32 letters or digits from a cryptographic generator. */
 export function newSecret(): string {
   return secretFrom(randomBytes);
+}
+
+/** Generates the secret of a service credential: `uas_svc_` and 32 letters or digits. */
+export function newServiceSecret(): string {
+  return servicePrefix + newSecret().slice(prefix.length);
+}
+
+/** Whether a text looks like the secret of a service credential. */
+export function isServiceSecret(text: string): boolean {
+  return serviceForm.test(text);
 }
 
 /** Generates a key from a given source of random bytes. */

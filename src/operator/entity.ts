@@ -71,10 +71,34 @@ export const ConfigProcessEntity = defineEntity({
   },
 });
 
+/**
+ * A credential of a service, found by `digest` or, until `previousExpireTime`, by `previousDigest`.
+ */
+export const ServiceCredentialEntity = defineEntity({
+  name: "ServiceCredentialEntity",
+  tableName: "service_credential",
+  properties: {
+    name: p.text().primary(),
+    digest: p.blob(),
+    masked: p.text(),
+    permissions: p.array().columnType("text[]"),
+    isDisabled: p.boolean().default(false),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    expireTime: p.datetime().columnType("timestamptz").nullable(),
+    previousDigest: p.blob().nullable(),
+    previousExpireTime: p.datetime().columnType("timestamptz").nullable(),
+  },
+  uniques: [
+    { name: "service_credential_digest_unique", properties: ["digest"] },
+    { name: "service_credential_previous_digest_unique", properties: ["previousDigest"] },
+  ],
+});
+
 /** The tables of the operator room. */
 export const operatorEntities = [
   AuditEntryEntity,
   ConfigRevisionEntity,
   ConfigSecretEntity,
   ConfigProcessEntity,
+  ServiceCredentialEntity,
 ] as const;

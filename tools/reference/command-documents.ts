@@ -78,6 +78,15 @@ export const commandDocuments: readonly (readonly [commands: string, document: s
     "redeem list, redeem revoke",
     "`{redeemCodeId, hint, amount, source, state, note, createdAt, expiresAt, endedAt, accountId}`",
   ],
+  [
+    "service create, service rotate",
+    "`{secret, name, permissions, secretHint, state, createdAt, expiresAt, previousExpiresAt}`; `secret` is printed once",
+  ],
+  [
+    "service list, service enable, service disable",
+    "a list of `{name, permissions, secretHint, state, createdAt, expiresAt, previousExpiresAt}`",
+  ],
+  ["service delete", "`{name}`"],
   ["calls list", "a list of [records of calls](#the-record-of-a-call)"],
   [
     "calls show",

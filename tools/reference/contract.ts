@@ -10,7 +10,7 @@ import {
   hasOption,
 } from "@bufbuild/protobuf";
 import type { FileDescriptorSet } from "@bufbuild/protobuf/wkt";
-import { access, AccessSchema, route } from "../../gen/uas/http/v1/http_pb.ts";
+import { access, AccessSchema, permission, route } from "../../gen/uas/http/v1/http_pb.ts";
 import { code, table } from "./table.ts";
 
 /**
@@ -97,11 +97,12 @@ function signature(method: DescMethod): string {
   const sends = stream(methodKind === "client_streaming" || methodKind === "bidi_streaming");
   const replies = stream(methodKind === "server_streaming" || methodKind === "bidi_streaming");
   const caller = AccessSchema.value[getOption(method, access)]?.localName.toLowerCase() ?? "";
+  const word = getOption(method, permission);
   const routes = hasOption(method, route) ? getOption(method, route) : [];
   const paths = [...new Set(routes.map((each) => code(`${each.method} ${each.path}`)))];
   const lines = [
     `- Request: ${sends}${typeLink(input, own)}. Response: ${replies}${typeLink(output, own)}.`,
-    `- Access: ${code(caller)}.`,
+    `- Access: ${code(caller)}.${word === "" ? "" : ` Permission: ${code(word)}.`}`,
     ...(paths.length > 0 ? [`- REST: ${paths.join(", ")}.`] : []),
   ];
   return lines.join("\n");

@@ -10,7 +10,7 @@ import {
   type RequireStepUp,
   type RpcContext,
 } from "../../core/browser-session.ts";
-import type { SessionRef } from "../../core/caller.ts";
+import { callerKey, type SessionRef } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { recordAction } from "../../observe/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
@@ -222,6 +222,7 @@ function createUserManagement(
     },
 
     async createUser({ accountId, name, role, phone }, { values }) {
+      if (role === UserRole.OPERATOR) refuseServices(values);
       const fresh = {
         accountId: await requireAccount(accountId),
         accountName: "",
@@ -239,13 +240,27 @@ function createUserManagement(
     },
 
     async createSignInLink({ userId, accountId }, { values }) {
+      if (userId === "") refuseServices(values);
       const user =
         userId === "" ? await operatorOf(values, accountId) : await findUser(room, userId);
+      if (user.role === UserRole.OPERATOR) refuseServices(values);
       const note = noted(values, "user.link");
       const { token, expireTime } = await links.create(user.id, (em) => note(em, user));
       return { token, expireTime: timestampFromDate(expireTime), user: userMessage(user) };
     },
   };
+}
+
+/**
+ * Keeps service credentials from signing in as an operator, who has every permission.
+ *
+ * @throws GatewayError ACCESS_DENIED
+ */
+function refuseServices(values: ContextValues): void {
+  const caller = values.get(callerKey);
+  if (caller?.kind !== "operator" || caller.permissions === undefined) return;
+  const text = "Access denied: a service credential cannot create or sign in operators";
+  throw new GatewayError(ErrorCode.ACCESS_DENIED, text);
 }
 
 /** The operator-log entry of an action on a user; the number is masked. */

@@ -14,6 +14,7 @@ import {
   type Authenticate,
   type Caller,
   callerKey,
+  type IdentifyService,
   invalidKey,
   type OnRefusedKey,
   presentedKey,
@@ -38,10 +39,11 @@ interface GateOptions {
 interface KeyGateOptions extends GateOptions {
   readonly authenticate: Authenticate;
   /**
-   * The operator token, for the internal listener only. If undefined, no token gives operator
-   * access.
+   * The operator tokens, for the internal listener only. If empty, no token gives operator access.
    */
-  readonly operatorToken: string | undefined;
+  readonly operatorTokens: readonly string[];
+  /** Checks service credentials, for the internal listener only. By default none is accepted. */
+  readonly identifyService?: IdentifyService | undefined;
   /** Called for recognised keys that are disabled, deleted or expired. */
   readonly onRefusedKey: OnRefusedKey;
 }
@@ -49,14 +51,16 @@ interface KeyGateOptions extends GateOptions {
 /** A gate for callers with an API key, or with the operator token. */
 export function createKeyGate(options: KeyGateOptions): RequestGate {
   const { authenticate, onRefusedKey, checkAccess } = options;
-  const tokenDigest = options.operatorToken && digest(options.operatorToken);
+  const tokenDigests = options.operatorTokens.map(digest);
   const identify = async ({ requestHeader, method }: HandlerContext, requestId: string) => {
     const key = presentedKey({
       authorization: requestHeader.get("authorization"),
       apiKeyHeader: requestHeader.get("x-api-key"),
     });
     if (key === undefined) return anonymous;
-    if (tokenDigest && timingSafeEqual(digest(key), tokenDigest)) return operatorByToken;
+    if (isOneOf(key, tokenDigests)) return operatorByToken;
+    const service = await options.identifyService?.(key);
+    if (service !== undefined) return service;
     const caller = await authenticate(key);
     if (caller?.kind === "refused" && isCall(method)) {
       onRefusedKey(caller, { requestId, path: `/${method.parent.typeName}/${method.name}` });
@@ -69,6 +73,12 @@ export function createKeyGate(options: KeyGateOptions): RequestGate {
     checkAccess(context.method, caller);
     return caller;
   });
+}
+
+function isOneOf(token: string, digests: readonly Buffer[]): boolean {
+  if (digests.length === 0) return false;
+  const presented = digest(token);
+  return digests.some((each) => timingSafeEqual(presented, each));
 }
 
 const operatorByToken: Caller = { kind: "operator", via: "operator token" };

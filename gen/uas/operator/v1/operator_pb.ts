@@ -40,7 +40,8 @@ export type AuditEntry = Message<"uas.operator.v1.AuditEntry"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * The actor: `command line`, `operator token`, or `user` and the ID of a user of the console.
+   * The actor: `command line`, `operator token`, `service` and its name, or `user` and the ID of a
+   * user of the console.
    *
    * @generated from field: string actor = 3;
    */
