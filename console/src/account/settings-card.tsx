@@ -28,6 +28,7 @@ import { ErrorNote } from "../ui/show.tsx";
 interface Values {
   readonly name: string;
   readonly discount: string;
+  readonly priceList: string;
   readonly threshold: string;
   readonly budgets: BudgetForm;
   readonly rates: RateForm;
@@ -35,10 +36,12 @@ interface Values {
 }
 
 function formOf(account: Account): Values {
-  const { name, discountBp, lowBalanceThreshold, budgets, rateLimits, limitWait } = account;
+  const { name, discountBp, priceList, lowBalanceThreshold, budgets } = account;
+  const { rateLimits, limitWait } = account;
   return {
     name,
     discount: discountBp === 0 ? "" : String(discountBp / 100),
+    priceList,
     threshold: lowBalanceThreshold === undefined ? "" : decimalUsd(nanosOf(lowBalanceThreshold)),
     budgets: budgetForm(budgets),
     rates: rateForm(rateLimits),
@@ -49,13 +52,14 @@ function formOf(account: Account): Values {
 const settings = [
   "name",
   "discount_bp",
+  "price_list",
   "low_balance_threshold",
   "budgets",
   "rate_limits",
   "limit_wait",
 ];
 
-/** Changes name, discount, low-balance alert, budgets, rate limits and the queue for room. */
+/** Changes name, discount, price list, low-balance alert, budgets, rate limits and the queue for room. */
 export function AccountSettingsCard({ account }: { account: Account }) {
   const { accounts: text, common } = useText();
   const present = formOf(account);
@@ -80,6 +84,7 @@ export function AccountSettingsCard({ account }: { account: Account }) {
         accountId: account.accountId,
         name: form.name,
         discountBp,
+        priceList: form.priceList.trim(),
         budgets,
         ...(rateLimits && { rateLimits }),
         ...(limitWait && { limitWait }),
@@ -126,6 +131,13 @@ function Fields({ values, onChange }: { values: Values; onChange: (values: Value
         inputMode="decimal"
         placeholder="0"
         onChange={(event) => onChange({ ...values, discount: event.target.value })}
+      />
+      <TextField
+        label={text.priceList}
+        hint={text.priceListHint}
+        value={values.priceList}
+        maxLength={64}
+        onChange={(event) => onChange({ ...values, priceList: event.target.value })}
       />
       <TextField
         label={text.threshold}

@@ -131,6 +131,9 @@ export const accounts = {
   settings: "Account settings",
   discountLabel: "Discount in percent",
   discountHint: "Applied to all prices of calls that start from now on.",
+  priceList: "Price list",
+  priceListHint:
+    "A list of the page Configuration, for calls that start from now on. Empty: the usual prices.",
   discountWrong: "Enter a number from 0 to 100, with at most two decimals.",
   threshold: "Low-balance alert in USD",
   thresholdHint:

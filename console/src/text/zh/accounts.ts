@@ -130,6 +130,8 @@ export const accounts: Texts["accounts"] = {
   settings: "账户设置",
   discountLabel: "折扣（%）",
   discountHint: "从所有价格中减去的百分比，对之后开始的调用生效。",
+  priceList: "价目表",
+  priceListHint: "“配置”页面中的价目表，对之后开始的调用生效。留空则使用标准价格。",
   discountWrong: "请输入 0 到 100 之间的数字，最多两位小数。",
   threshold: "余额预警（美元）",
   thresholdHint: "余额低于此值时提醒客户和管理员。留空则不预警。",
