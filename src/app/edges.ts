@@ -22,6 +22,7 @@ import type { RunningCalls } from "../calls/running-calls.ts";
 import type { RequestLog } from "../edge/request-log.ts";
 import { createAccessCheck } from "../edge/rpc/access.ts";
 import { createDirectTransport } from "../edge/rpc/direct-transport.ts";
+import { createCallFiles } from "../edge/rpc/call-files.ts";
 import { createKeyGate, createOperatorGate, createSessionGate } from "../edge/rpc/gate.ts";
 import {
   createHealthService,
@@ -100,9 +101,10 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   ];
   const bodies = createBodies(metrics);
 
+  const transport = createDirectTransport(services, interceptors);
   const facade = await createFacade({
     services: descriptions,
-    transport: createDirectTransport(services, interceptors),
+    transport,
     direct: options.direct,
     authenticate,
     onRefusedKey,
@@ -160,18 +162,20 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     pages: options.pages,
   });
 
+  const keyGate = createKeyGate({
+    authenticate,
+    onRefusedKey,
+    checkAccess,
+    log,
+    operatorTokens: tokensOf(settings.operatorToken),
+    identifyService: options.identifyService,
+    isCompressionAllowed: true,
+  });
   const internal = {
     ...rpcs,
     services: [...services, ...standard],
-    requestGate: createKeyGate({
-      authenticate,
-      onRefusedKey,
-      checkAccess,
-      log,
-      operatorTokens: tokensOf(settings.operatorToken),
-      identifyService: options.identifyService,
-      isCompressionAllowed: true,
-    }),
+    requestGate: keyGate,
+    file: createCallFiles({ transport, requestGate: keyGate }),
     page: createOperatorPages({ metrics, whyNotReady, readMetrics: options.readMetrics }),
   };
   const operator = {

@@ -6,7 +6,7 @@ import { stringify } from "csv-stringify/sync";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { ExportFormat } from "../../gen/uas/billing/v1/call_pb.ts";
-import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
+import { readCallFile } from "../core/call-file.ts";
 import { pageSizeMax } from "../core/limits.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools } from "./context.ts";
@@ -56,24 +56,12 @@ export function addExportCommands(group: Command, { context }: CliTools): void {
   );
 }
 
-/** Writes all files that the export consists of as one: only the first has the CSV header. */
 async function writeCalls(transport: Transport, options: ExportOptions, out: Write): Promise<void> {
   const { account: accountId = "" } = options;
   const format = options.format === "csv" ? ExportFormat.CSV : ExportFormat.JSON;
   if (accountId !== "") await createClient(AccountService, transport).getAccount({ accountId });
-  const client = createClient(CallService, transport);
-  const decoder = new TextDecoder();
-  for (let pageToken = "", isFirst = true; isFirst || pageToken !== ""; isFirst = false) {
-    let isHeader = !isFirst && options.format === "csv";
-    const request = { accountId, format, pageToken, filter: rangeOf(options) };
-    pageToken = "";
-    for await (const { data, nextPageToken } of client.exportCalls(request)) {
-      const text = decoder.decode(data);
-      out(isHeader ? text.slice(text.indexOf("\n") + 1) : text);
-      isHeader = false;
-      pageToken = nextPageToken;
-    }
-  }
+  const pieces = readCallFile(transport, { accountId, format, filter: rangeOf(options) });
+  for await (const text of pieces) out(text);
 }
 
 function rangeOf({ from, to }: ExportOptions) {

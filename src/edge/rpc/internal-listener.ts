@@ -50,8 +50,16 @@ interface SocketAddress {
   readonly path: string;
 }
 
+/** Answers a GET of a path that it serves, and returns true; false if it does not serve it. */
+export type ServeFile = (
+  request: IncomingMessage | Http2ServerRequest,
+  response: ServerResponse | Http2ServerResponse,
+) => boolean;
+
 interface InternalListenerOptions extends RouterOptions {
   readonly address: ListenAddress | SocketAddress;
+  /** Serves files that are streamed. Default: none. */
+  readonly file?: ServeFile;
   readonly page: PlainPage;
   /** Maximum time a client may take to send the head of a request. Default {@link usualHeadMs}. */
   readonly headMs?: number;
@@ -172,6 +180,7 @@ function createHandler(options: InternalListenerOptions) {
     if (rpc !== undefined) return void rpc(request, response);
     if (isGrpc(type)) return refuseGrpc(response, type);
     if (method === "POST") return refuseRpc(response, unknownRpc);
+    if (method === "GET" && options.file?.(request, response)) return;
     void plainAnswer(options.page, method, url).then(({ status, contentType, body }) => {
       response.statusCode = status;
       response.setHeader("content-type", contentType);
