@@ -19,6 +19,9 @@ export function configJsonSchema(kinds: ServedKinds): JsonSchema {
     title: "uas.yaml",
     description: "The configuration file of UAS Gateway.",
     ...root,
+    // Vendors and models may be in the included files only.
+    required: ["version"],
+    anyOf: [{ required: ["vendors", "models"] }, { required: ["include"] }],
     $defs: defs,
   };
 }

@@ -96,6 +96,14 @@ describe("the JSON Schema", () => {
     expect(verdicts(yaml), JSON.stringify(accepts.errors)).toEqual([true, true]);
   });
 
+  it("a file whose vendors and models are in included files passes the JSON Schema", () => {
+    const verdict = (yaml: string) => accepts(parse(yaml));
+    expect([verdict("version: 1\ninclude: [a.yaml]"), verdict("version: 1\nvendors: {}")]).toEqual([
+      true,
+      false,
+    ]);
+  });
+
   it.each([
     ["an unknown key of the file", file({ tail: "vendor: {}" })],
     ["an unknown key of a vendor", file({ vendor: "kind: demo, apikey: x" })],
