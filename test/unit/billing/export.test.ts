@@ -3,14 +3,17 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { Auditor } from "../../../src/billing/audit/auditor.ts";
 import { exportDays } from "../../../src/billing/export/export-days.ts";
+import { hashOf } from "../../../src/billing/export/line-file.ts";
 import { billingPartitions } from "../../../src/billing/jobs.ts";
 import { removeOldMonths } from "../../../src/billing/old-months.ts";
 import { newId } from "../../../src/core/uuid.ts";
 import { ensurePartitions } from "../../../src/db/partition.ts";
 import { createObjectStore } from "../../../src/result/object-store.ts";
+import { createS3Objects } from "../../../src/result/s3-storage.ts";
+import { startS3 } from "../../support/s3.ts";
 import { callRow } from "./calls/call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
 
@@ -200,4 +203,26 @@ test("a file that the store damages is not recorded, and keeps the month", async
   await expect(exportDays({ ...options(), store: damaging })).rejects.toThrow("was not stored");
   await remove();
   expect(await isThere()).toBe(true);
+});
+
+test("a day is exported to a bucket, beside the files of results", async () => {
+  const account = await billing.account(1_000n);
+  await call(account, old);
+  await auditAll();
+  const s3 = await startS3();
+  const store = createS3Objects(s3.config);
+  onTestFinished(async () => {
+    store.close();
+    await s3.close();
+  });
+  await exportDays({ ...options(), store });
+  const { rows } = await billing.pool.query<{ file: string; sha256: string }>(
+    "select file, sha256 from export_day where file is not null",
+  );
+  const [{ file, sha256 } = { file: "", sha256: "" }] = rows;
+  expect(rows).toHaveLength(1);
+  expect(file).toMatch(/^exports\/calls\//);
+  const stored = await store.open(file);
+  expect(stored && (await hashOf(stored))).toBe(sha256);
+  await removeInTime();
 });
