@@ -59,7 +59,10 @@ const settings = [
   "limit_wait",
 ];
 
-/** Changes name, discount, price list, low-balance alert, budgets, rate limits and the queue for room. */
+/**
+ * Changes name, discount, price list, low-balance alert, budgets, rate limits and the queue for
+ * room.
+ */
 export function AccountSettingsCard({ account }: { account: Account }) {
   const { accounts: text, common } = useText();
   const present = formOf(account);

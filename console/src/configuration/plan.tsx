@@ -92,7 +92,7 @@ function Groups({ label, groups }: { label: string; groups: readonly PlanGroup[]
   );
 }
 
-/** The margin before and after, of the calls whose vendor cost is known; a dash if there is none. */
+/** The margin before and after, of calls whose vendor cost is known; a dash if there is none. */
 function marginOf(sums: PlanSums | undefined): string {
   if (sums === undefined || sums.costedCalls === 0n) return "–";
   const before = nanosOf(sums.costedRevenueBefore) - nanosOf(sums.vendorCostBefore);
