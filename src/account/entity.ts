@@ -28,7 +28,7 @@ export const AccountEntity = defineEntity({
   },
   indexes: [{ name: "account_change_time_index", properties: ["changeTime"] }],
   checks: [
-    { name: "account_state_check", expression: "state >= 1 and state <= 2" },
+    { name: "account_state_check", expression: "state >= 1 and state <= 4" },
     {
       name: "account_discount_bp_check",
       expression: "discount_bp >= 0 and discount_bp <= 10000",

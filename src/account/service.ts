@@ -9,13 +9,14 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { type FilterQuery, type InferEntity, LockMode } from "@mikro-orm/core";
-import type { MikroORM } from "@mikro-orm/postgresql";
+import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import { type Account, AccountSchema, AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import type {
   AccountService,
   ListAccountsRequest,
   UpdateAccountRequest,
 } from "../../gen/uas/account/v1/account_service_pb.ts";
+import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
 import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import { budgetFacts, type Budgets } from "../core/budgets.ts";
 import { type Caller, callerKey } from "../core/caller.ts";
@@ -33,6 +34,7 @@ import { transact } from "../db/pool/transaction.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { readEmail } from "./email.ts";
 import { AccountEntity } from "./entity.ts";
+import { eraseAccountData } from "./erase.ts";
 import { noSuchAccount, parseAccountId } from "./room.ts";
 
 /** Options of {@link createAccountService}. */
@@ -117,7 +119,15 @@ function listAndCreate({
 function getAndChange(
   options: AccountServiceOptions,
   find: (id: string) => Promise<AccountRow | null>,
-): Pick<Rpcs, "getAccount" | "updateAccount" | "suspendAccount" | "resumeAccount"> {
+): Pick<
+  Rpcs,
+  | "getAccount"
+  | "updateAccount"
+  | "suspendAccount"
+  | "resumeAccount"
+  | "closeAccount"
+  | "eraseAccount"
+> {
   const { budgets } = options;
   const shown = async (row: AccountRow, caller: Caller | undefined): Promise<Account> =>
     accountMessage(row, caller, (await budgets.of([row.id])).get(row.id));
@@ -154,8 +164,22 @@ function getAndChange(
     },
 
     async resumeAccount({ accountId }, { values }) {
-      const changeOf = (): ChangedAccount => resumption;
+      const changeOf = (row: AccountRow): ChangedAccount => {
+        if (row.state === AccountState.ERASED) throw accountIsErased();
+        return resumption;
+      };
       return change({ id: accountId, values, action: "account.resume", changeOf });
+    },
+
+    async closeAccount({ accountId }, { values }) {
+      const changeOf = closing(options.clock);
+      const also = (em: EntityManager, id: string) => em.execute(disableKeysSql, [id]);
+      return change({ id: accountId, values, action: "account.close", changeOf, also });
+    },
+
+    async eraseAccount({ accountId }, { values }) {
+      const action = "account.erase";
+      return change({ id: accountId, values, action, changeOf: erasure, also: eraseAccountData });
     },
   };
 }
@@ -169,6 +193,8 @@ interface Change {
   readonly changeOf: (row: AccountRow) => ChangedAccount;
   /** The new budgets. Unchanged by default. */
   readonly budgets?: readonly Budget[] | undefined;
+  /** Changes other tables in the same transaction. Nothing by default. */
+  readonly also?: ((em: EntityManager, id: string) => Promise<unknown>) | undefined;
 }
 
 /** Changes an account under its row lock, so that concurrent changes see each other. */
@@ -185,7 +211,9 @@ function changeAccount(
     const before = { ...factsOf(row), ...budgetFacts(present) };
     Object.assign(row, change.changeOf(row));
     await em.flush();
-    const changed = changedFacts(before, { ...factsOf(row), ...budgetFacts(wanted) });
+    await change.also?.(em, id);
+    const whole = changedFacts(before, { ...factsOf(row), ...budgetFacts(wanted) });
+    const changed = row.state === AccountState.ERASED ? {} : whole;
     await recordAction(em, values, { action, accountId: id, subject: id, ...changed, reason });
     if (wanted) await budgets.set(em, { accountId: id, ownerId: id, budgets: wanted });
     return row;
@@ -306,14 +334,61 @@ function parseEmail(text: string): string {
   throw invalid("alert_emails", told);
 }
 
+/**
+ * The change of closing an account; repeated closings keep the first time.
+ *
+ * @throws GatewayError INVALID_REQUEST for an erased account
+ */
+function closing(clock: Clock): (row: AccountRow) => ChangedAccount {
+  return ({ state, suspendTime }) => {
+    if (state === AccountState.ERASED) throw accountIsErased();
+    const isClosed = state === AccountState.CLOSED;
+    return {
+      state: AccountState.CLOSED,
+      suspendReason: null,
+      suspendTime: (isClosed && suspendTime) || new Date(clock.now()),
+    };
+  };
+}
+
+const disableKeysSql = `update api_key set state = ${KeyState.DISABLED}
+  where account_id = ? and state = ${KeyState.ENABLED}`;
+
+/** The change of erasing an account. @throws GatewayError CONFLICT if it is not closed */
+function erasure({ state }: AccountRow): ChangedAccount {
+  if (state !== AccountState.CLOSED && state !== AccountState.ERASED) {
+    const text = "only a closed account can be erased: close it first (uas account close)";
+    throw new GatewayError(ErrorCode.CONFLICT, text);
+  }
+  return {
+    name: "erased",
+    state: AccountState.ERASED,
+    suspendReason: null,
+    alertUrl: null,
+    alertEmails: null,
+  };
+}
+
+function accountIsErased(): GatewayError {
+  return new GatewayError(ErrorCode.CONFLICT, "the account is erased, which is final");
+}
+
 /** The change of a suspension; repeated suspensions keep the first time. */
 function suspension(reason: string, clock: Clock): (row: AccountRow) => ChangedAccount {
   const suspendReason = reason.trim();
-  return ({ suspendTime }) => ({
-    state: AccountState.SUSPENDED,
-    suspendReason,
-    suspendTime: suspendTime ?? new Date(clock.now()),
-  });
+  return ({ state, suspendTime }) => {
+    if (state === AccountState.CLOSED || state === AccountState.ERASED) throw accountIsClosed();
+    return {
+      state: AccountState.SUSPENDED,
+      suspendReason,
+      suspendTime: suspendTime ?? new Date(clock.now()),
+    };
+  };
+}
+
+function accountIsClosed(): GatewayError {
+  const text = "the account is closed, so its calls are refused already";
+  return new GatewayError(ErrorCode.CONFLICT, text);
 }
 
 /** The change of a resumption. */

@@ -136,6 +136,23 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
     .argument("<account>", "account id")
     .action((accountId: string) => run((transport) => resume(transport, accountId)));
   account
+    .command("close")
+    .description("disable the keys of an account and refuse its new calls; the balance stays")
+    .argument("<account>", "account id")
+    .action((accountId: string) =>
+      run(async (to) =>
+        shown((await createClient(AccountService, to).closeAccount({ accountId })).account),
+      ),
+    );
+  account
+    .command("erase")
+    .description("delete the personal data of a closed account, without return; money stays")
+    .argument("<account>", "account id")
+    .option("--yes", "confirm")
+    .action((accountId: string, { yes = false }: { yes?: boolean }) =>
+      run((to) => erase(to, accountId, yes)),
+    );
+  account
     .command("discount")
     .description("set the discount of an account on all prices, from its next call on")
     .argument("<account>", "account id")
@@ -250,6 +267,15 @@ async function suspend(transport: Transport, accountId: string, reason: string):
 async function resume(transport: Transport, accountId: string): Promise<Output> {
   return shown(
     (await createClient(AccountService, transport).resumeAccount({ accountId })).account,
+  );
+}
+
+async function erase(transport: Transport, accountId: string, yes: boolean): Promise<Output> {
+  const client = createClient(AccountService, transport);
+  if (yes) return shown((await client.eraseAccount({ accountId })).account);
+  const name = (await client.getAccount({ accountId })).account?.name ?? "";
+  throw new CliError(
+    `this deletes the users, contents and names of "${name}" without return: repeat the command with --yes`,
   );
 }
 

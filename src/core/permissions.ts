@@ -2,8 +2,10 @@
 
 /** Each permission, and what it allows. A test compares the names with the contract. */
 export const permissions: Readonly<Record<string, string>> = {
+  "accounts:erase": "erase the personal data of closed accounts",
   "accounts:read": "read accounts",
-  "accounts:write": "create, change, suspend and resume accounts, with their discounts and limits",
+  "accounts:write":
+    "create, change, suspend, resume and close accounts, with their discounts and limits",
   "audit:read": "read the audit log of operators",
   "billing:read": "read balances, ledger entries, prices and redeem codes; audit the ledger",
   "billing:write": "top up, refund and adjust balances; create redeem codes",

@@ -9,6 +9,7 @@ import { taskTraces0006 } from "./migration/0006-task-traces.ts";
 import { exportDays0007 } from "./migration/0007-export-days.ts";
 import { auditRetention0008 } from "./migration/0008-audit-retention.ts";
 import { serviceCredentials0009 } from "./migration/0009-service-credentials.ts";
+import { erasure0010 } from "./migration/0010-erasure.ts";
 
 /**
  * All migrations, oldest first. A new one is a file in migration/ and a line here; released ones
@@ -24,4 +25,5 @@ export const migrations: readonly Migration[] = [
   exportDays0007,
   auditRetention0008,
   serviceCredentials0009,
+  erasure0010,
 ];

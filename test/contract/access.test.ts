@@ -14,6 +14,8 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "account.v1.AccountService/UpdateAccount": "SESSION",
   "account.v1.AccountService/SuspendAccount": "OPERATOR",
   "account.v1.AccountService/ResumeAccount": "OPERATOR",
+  "account.v1.AccountService/CloseAccount": "OPERATOR",
+  "account.v1.AccountService/EraseAccount": "OPERATOR",
   "account.v1.SessionService/GetSignInOptions": "PUBLIC",
   "account.v1.SessionService/SendSignInCode": "PUBLIC",
   "account.v1.SessionService/SignInWithCode": "PUBLIC",

@@ -6,6 +6,7 @@ import { findMethods } from "./services.ts";
 
 /** The RPCs of each permission of service credentials. Calls to models are not among them. */
 const golden: Readonly<Record<string, readonly string[]>> = {
+  "accounts:erase": ["account.v1.AccountService/EraseAccount"],
   "accounts:read": [
     "account.v1.AccountService/ListAccounts",
     "account.v1.AccountService/GetAccount",
@@ -15,6 +16,7 @@ const golden: Readonly<Record<string, readonly string[]>> = {
     "account.v1.AccountService/UpdateAccount",
     "account.v1.AccountService/SuspendAccount",
     "account.v1.AccountService/ResumeAccount",
+    "account.v1.AccountService/CloseAccount",
   ],
   "audit:read": ["operator.v1.OperatorService/ListAuditEntries"],
   "billing:read": [

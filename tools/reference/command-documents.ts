@@ -67,7 +67,7 @@ export const commandDocuments: readonly (readonly [commands: string, document: s
     "`{accountId, name, createdAt, balance, held, available, state, suspendReason, suspendedAt, discountPercent, priceList, lowBalanceThreshold, alertUrl, alertEmails, rpm, tpm, concurrency, budgets}`",
   ],
   [
-    "account list, account suspend, account resume, account discount, account alert, account limit",
+    "account list, account suspend, account resume, account close, account erase, account discount, account alert, account limit",
     "`{accountId, name, createdAt, balance, held, available, state, suspendReason, suspendedAt, discountPercent, priceList, lowBalanceThreshold, alertUrl, alertEmails, rpm, tpm, concurrency, budgets}`, without balances",
   ],
   [

@@ -21,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/account/v1/account.proto.
  */
 export const file_uas_account_v1_account: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvYWNjb3VudC92MS9hY2NvdW50LnByb3RvEg51YXMuYWNjb3VudC52MSK4BAoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEhsKBG5hbWUYAiABKAlCDcrBGAkIARoFEMgBGAMSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBXN0YXRlGAQgASgOMhwudWFzLmFjY291bnQudjEuQWNjb3VudFN0YXRlEhYKDnN1c3BlbmRfcmVhc29uGAUgASgJEjAKDHN1c3BlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQwoLZGlzY291bnRfYnAYByABKAVCLsrBGCoSIW9mIHRoZXNlIGJhc2lzIHBvaW50cyAxMDAgYXJlIDEgJSIFCAAQkE4SOwoVbG93X2JhbGFuY2VfdGhyZXNob2xkGAggASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBEiQKB2J1ZGdldHMYCSADKAsyEy51YXMudHlwZS52MS5CdWRnZXQSEQoJYWxlcnRfdXJsGAogASgJEh4KDGFsZXJ0X2VtYWlscxgLIAMoCUIIysEYBDICCAoSLAoLcmF0ZV9saW1pdHMYDCABKAsyFy51YXMudHlwZS52MS5SYXRlTGltaXRzEi0KCmxpbWl0X3dhaXQYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHAoKcHJpY2VfbGlzdBgOIAEoCUIIysEYBBoCEEAqZAoMQWNjb3VudFN0YXRlEh0KGUFDQ09VTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRBQ0NPVU5UX1NUQVRFX0FDVElWRRABEhsKF0FDQ09VTlRfU1RBVEVfU1VTUEVOREVEEAJCVAoSY29tLnVhcy5hY2NvdW50LnYxUAFaK3Vhcy1nYXRld2F5L2NsaWVudC91YXMvYWNjb3VudC92MTthY2NvdW50djGqAg5VYXMuQWNjb3VudC5WMWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_type_v1_budget, file_uas_type_v1_money, file_uas_type_v1_rate_limits, file_uas_validate_v1_validate]);
+  fileDesc("Chx1YXMvYWNjb3VudC92MS9hY2NvdW50LnByb3RvEg51YXMuYWNjb3VudC52MSK4BAoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEhsKBG5hbWUYAiABKAlCDcrBGAkIARoFEMgBGAMSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBXN0YXRlGAQgASgOMhwudWFzLmFjY291bnQudjEuQWNjb3VudFN0YXRlEhYKDnN1c3BlbmRfcmVhc29uGAUgASgJEjAKDHN1c3BlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQwoLZGlzY291bnRfYnAYByABKAVCLsrBGCoSIW9mIHRoZXNlIGJhc2lzIHBvaW50cyAxMDAgYXJlIDEgJSIFCAAQkE4SOwoVbG93X2JhbGFuY2VfdGhyZXNob2xkGAggASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBEiQKB2J1ZGdldHMYCSADKAsyEy51YXMudHlwZS52MS5CdWRnZXQSEQoJYWxlcnRfdXJsGAogASgJEh4KDGFsZXJ0X2VtYWlscxgLIAMoCUIIysEYBDICCAoSLAoLcmF0ZV9saW1pdHMYDCABKAsyFy51YXMudHlwZS52MS5SYXRlTGltaXRzEi0KCmxpbWl0X3dhaXQYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHAoKcHJpY2VfbGlzdBgOIAEoCUIIysEYBBoCEEAqmAEKDEFjY291bnRTdGF0ZRIdChlBQ0NPVU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUQUNDT1VOVF9TVEFURV9BQ1RJVkUQARIbChdBQ0NPVU5UX1NUQVRFX1NVU1BFTkRFRBACEhgKFEFDQ09VTlRfU1RBVEVfQ0xPU0VEEAMSGAoUQUNDT1VOVF9TVEFURV9FUkFTRUQQBEJUChJjb20udWFzLmFjY291bnQudjFQAVordWFzLWdhdGV3YXkvY2xpZW50L3Vhcy9hY2NvdW50L3YxO2FjY291bnR2MaoCDlVhcy5BY2NvdW50LlYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_type_v1_budget, file_uas_type_v1_money, file_uas_type_v1_rate_limits, file_uas_validate_v1_validate]);
 
 /**
  * An account: the owner of API keys and of one prepaid balance.
@@ -51,7 +51,8 @@ export type Account = Message<"uas.account.v1.Account"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * Whether the account's keys may make calls. Changed by Suspend and Resume only. Output only.
+   * Whether the account's keys may make calls. Changed by Suspend, Resume, Close and Erase only.
+   * Output only.
    *
    * @generated from field: uas.account.v1.AccountState state = 4;
    */
@@ -66,7 +67,7 @@ export type Account = Message<"uas.account.v1.Account"> & {
   suspendReason: string;
 
   /**
-   * Time of the suspension. Unset while the account is active. Output only.
+   * Time of the suspension or closing. Unset while the account is active. Output only.
    *
    * @generated from field: google.protobuf.Timestamp suspend_time = 6;
    */
@@ -142,7 +143,8 @@ export const AccountSchema: GenMessage<Account> = /*@__PURE__*/
   messageDesc(file_uas_account_v1_account, 0);
 
 /**
- * Whether the keys of an account may make calls. The states change into each other.
+ * Whether the keys of an account may make calls. An erased account stays erased; the other states
+ * change into each other.
  *
  * @generated from enum uas.account.v1.AccountState
  */
@@ -168,10 +170,25 @@ export const AccountState = {
    * @generated from enum value: ACCOUNT_STATE_SUSPENDED = 2;
    */
   SUSPENDED: 2,
+
+  /**
+   * Calls are refused as for a suspended account, and all keys are disabled. The balance stays.
+   *
+   * @generated from enum value: ACCOUNT_STATE_CLOSED = 3;
+   */
+  CLOSED: 3,
+
+  /**
+   * As closed, and its personal data is deleted. Money and its records stay.
+   *
+   * @generated from enum value: ACCOUNT_STATE_ERASED = 4;
+   */
+  ERASED: 4,
 } as const;
 
 /**
- * Whether the keys of an account may make calls. The states change into each other.
+ * Whether the keys of an account may make calls. An erased account stays erased; the other states
+ * change into each other.
  *
  * @generated from enum uas.account.v1.AccountState
  */

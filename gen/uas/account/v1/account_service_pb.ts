@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/account/v1/account_service.proto.
  */
 export const file_uas_account_v1_account_service: GenFile = /*@__PURE__*/
-  fileDesc("CiR1YXMvYWNjb3VudC92MS9hY2NvdW50X3NlcnZpY2UucHJvdG8SDnVhcy5hY2NvdW50LnYxIpkBChNMaXN0QWNjb3VudHNSZXF1ZXN0EhsKCXBhZ2Vfc2l6ZRgBIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgCIAEoCRIaCgVxdWVyeRgDIAEoCUILysEYBxoFEMgBGAMSNQoFc3RhdGUYBCABKA4yHC51YXMuYWNjb3VudC52MS5BY2NvdW50U3RhdGVCCMrBGAQqAggBIloKFExpc3RBY2NvdW50c1Jlc3BvbnNlEikKCGFjY291bnRzGAEgAygLMhcudWFzLmFjY291bnQudjEuQWNjb3VudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJwoRR2V0QWNjb3VudFJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCSI+ChJHZXRBY2NvdW50UmVzcG9uc2USKAoHYWNjb3VudBgBIAEoCzIXLnVhcy5hY2NvdW50LnYxLkFjY291bnQiMwoUQ3JlYXRlQWNjb3VudFJlcXVlc3QSGwoEbmFtZRgBIAEoCUINysEYCQgBGgUQyAEYAyJBChVDcmVhdGVBY2NvdW50UmVzcG9uc2USKAoHYWNjb3VudBgBIAEoCzIXLnVhcy5hY2NvdW50LnYxLkFjY291bnQi7QEKFFVwZGF0ZUFjY291bnRSZXF1ZXN0EigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50EqoBCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCecrBGHUIAUpxCgRuYW1lCgtkaXNjb3VudF9icAoKcHJpY2VfbGlzdAoVbG93X2JhbGFuY2VfdGhyZXNob2xkCgdidWRnZXRzCglhbGVydF91cmwKDGFsZXJ0X2VtYWlscwoLcmF0ZV9saW1pdHMKCmxpbWl0X3dhaXQiQQoVVXBkYXRlQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50IkoKFVN1c3BlbmRBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEh0KBnJlYXNvbhgCIAEoCUINysEYCQgBGgUQ9AMYAyJCChZTdXNwZW5kQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50IioKFFJlc3VtZUFjY291bnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiQQoVUmVzdW1lQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50MtgFCg5BY2NvdW50U2VydmljZRJzCgxMaXN0QWNjb3VudHMSIy51YXMuYWNjb3VudC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GiQudWFzLmFjY291bnQudjEuTGlzdEFjY291bnRzUmVzcG9uc2UiGJACAbC7GATSuxgNYWNjb3VudHM6cmVhZBJtCgpHZXRBY2NvdW50EiEudWFzLmFjY291bnQudjEuR2V0QWNjb3VudFJlcXVlc3QaIi51YXMuYWNjb3VudC52MS5HZXRBY2NvdW50UmVzcG9uc2UiGJACAbC7GAPSuxgNYWNjb3VudHM6cmVhZBJ0Cg1DcmVhdGVBY2NvdW50EiQudWFzLmFjY291bnQudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaJS51YXMuYWNjb3VudC52MS5DcmVhdGVBY2NvdW50UmVzcG9uc2UiFrC7GATSuxgOYWNjb3VudHM6d3JpdGUSdwoNVXBkYXRlQWNjb3VudBIkLnVhcy5hY2NvdW50LnYxLlVwZGF0ZUFjY291bnRSZXF1ZXN0GiUudWFzLmFjY291bnQudjEuVXBkYXRlQWNjb3VudFJlc3BvbnNlIhmQAgKwuxgD0rsYDmFjY291bnRzOndyaXRlEnoKDlN1c3BlbmRBY2NvdW50EiUudWFzLmFjY291bnQudjEuU3VzcGVuZEFjY291bnRSZXF1ZXN0GiYudWFzLmFjY291bnQudjEuU3VzcGVuZEFjY291bnRSZXNwb25zZSIZkAICsLsYBNK7GA5hY2NvdW50czp3cml0ZRJ3Cg1SZXN1bWVBY2NvdW50EiQudWFzLmFjY291bnQudjEuUmVzdW1lQWNjb3VudFJlcXVlc3QaJS51YXMuYWNjb3VudC52MS5SZXN1bWVBY2NvdW50UmVzcG9uc2UiGZACArC7GATSuxgOYWNjb3VudHM6d3JpdGVCVAoSY29tLnVhcy5hY2NvdW50LnYxUAFaK3Vhcy1nYXRld2F5L2NsaWVudC91YXMvYWNjb3VudC92MTthY2NvdW50djGqAg5VYXMuQWNjb3VudC5WMWIGcHJvdG8z", [file_google_protobuf_field_mask, file_uas_account_v1_account, file_uas_http_v1_http, file_uas_validate_v1_validate]);
+  fileDesc("CiR1YXMvYWNjb3VudC92MS9hY2NvdW50X3NlcnZpY2UucHJvdG8SDnVhcy5hY2NvdW50LnYxIpkBChNMaXN0QWNjb3VudHNSZXF1ZXN0EhsKCXBhZ2Vfc2l6ZRgBIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgCIAEoCRIaCgVxdWVyeRgDIAEoCUILysEYBxoFEMgBGAMSNQoFc3RhdGUYBCABKA4yHC51YXMuYWNjb3VudC52MS5BY2NvdW50U3RhdGVCCMrBGAQqAggBIloKFExpc3RBY2NvdW50c1Jlc3BvbnNlEikKCGFjY291bnRzGAEgAygLMhcudWFzLmFjY291bnQudjEuQWNjb3VudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJwoRR2V0QWNjb3VudFJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCSI+ChJHZXRBY2NvdW50UmVzcG9uc2USKAoHYWNjb3VudBgBIAEoCzIXLnVhcy5hY2NvdW50LnYxLkFjY291bnQiMwoUQ3JlYXRlQWNjb3VudFJlcXVlc3QSGwoEbmFtZRgBIAEoCUINysEYCQgBGgUQyAEYAyJBChVDcmVhdGVBY2NvdW50UmVzcG9uc2USKAoHYWNjb3VudBgBIAEoCzIXLnVhcy5hY2NvdW50LnYxLkFjY291bnQi7QEKFFVwZGF0ZUFjY291bnRSZXF1ZXN0EigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50EqoBCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCecrBGHUIAUpxCgRuYW1lCgtkaXNjb3VudF9icAoKcHJpY2VfbGlzdAoVbG93X2JhbGFuY2VfdGhyZXNob2xkCgdidWRnZXRzCglhbGVydF91cmwKDGFsZXJ0X2VtYWlscwoLcmF0ZV9saW1pdHMKCmxpbWl0X3dhaXQiQQoVVXBkYXRlQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50IkoKFVN1c3BlbmRBY2NvdW50UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEh0KBnJlYXNvbhgCIAEoCUINysEYCQgBGgUQ9AMYAyJCChZTdXNwZW5kQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50IioKFFJlc3VtZUFjY291bnRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiQQoVUmVzdW1lQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50IjEKE0Nsb3NlQWNjb3VudFJlcXVlc3QSGgoKYWNjb3VudF9pZBgBIAEoCUIGysEYAggBIkAKFENsb3NlQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50IjEKE0VyYXNlQWNjb3VudFJlcXVlc3QSGgoKYWNjb3VudF9pZBgBIAEoCUIGysEYAggBIkAKFEVyYXNlQWNjb3VudFJlc3BvbnNlEigKB2FjY291bnQYASABKAsyFy51YXMuYWNjb3VudC52MS5BY2NvdW50MsQHCg5BY2NvdW50U2VydmljZRJzCgxMaXN0QWNjb3VudHMSIy51YXMuYWNjb3VudC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GiQudWFzLmFjY291bnQudjEuTGlzdEFjY291bnRzUmVzcG9uc2UiGJACAbC7GATSuxgNYWNjb3VudHM6cmVhZBJtCgpHZXRBY2NvdW50EiEudWFzLmFjY291bnQudjEuR2V0QWNjb3VudFJlcXVlc3QaIi51YXMuYWNjb3VudC52MS5HZXRBY2NvdW50UmVzcG9uc2UiGJACAbC7GAPSuxgNYWNjb3VudHM6cmVhZBJ0Cg1DcmVhdGVBY2NvdW50EiQudWFzLmFjY291bnQudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaJS51YXMuYWNjb3VudC52MS5DcmVhdGVBY2NvdW50UmVzcG9uc2UiFrC7GATSuxgOYWNjb3VudHM6d3JpdGUSdwoNVXBkYXRlQWNjb3VudBIkLnVhcy5hY2NvdW50LnYxLlVwZGF0ZUFjY291bnRSZXF1ZXN0GiUudWFzLmFjY291bnQudjEuVXBkYXRlQWNjb3VudFJlc3BvbnNlIhmQAgKwuxgD0rsYDmFjY291bnRzOndyaXRlEnoKDlN1c3BlbmRBY2NvdW50EiUudWFzLmFjY291bnQudjEuU3VzcGVuZEFjY291bnRSZXF1ZXN0GiYudWFzLmFjY291bnQudjEuU3VzcGVuZEFjY291bnRSZXNwb25zZSIZkAICsLsYBNK7GA5hY2NvdW50czp3cml0ZRJ3Cg1SZXN1bWVBY2NvdW50EiQudWFzLmFjY291bnQudjEuUmVzdW1lQWNjb3VudFJlcXVlc3QaJS51YXMuYWNjb3VudC52MS5SZXN1bWVBY2NvdW50UmVzcG9uc2UiGZACArC7GATSuxgOYWNjb3VudHM6d3JpdGUSdAoMQ2xvc2VBY2NvdW50EiMudWFzLmFjY291bnQudjEuQ2xvc2VBY2NvdW50UmVxdWVzdBokLnVhcy5hY2NvdW50LnYxLkNsb3NlQWNjb3VudFJlc3BvbnNlIhmQAgKwuxgE0rsYDmFjY291bnRzOndyaXRlEnQKDEVyYXNlQWNjb3VudBIjLnVhcy5hY2NvdW50LnYxLkVyYXNlQWNjb3VudFJlcXVlc3QaJC51YXMuYWNjb3VudC52MS5FcmFzZUFjY291bnRSZXNwb25zZSIZkAICsLsYBNK7GA5hY2NvdW50czplcmFzZUJUChJjb20udWFzLmFjY291bnQudjFQAVordWFzLWdhdGV3YXkvY2xpZW50L3Vhcy9hY2NvdW50L3YxO2FjY291bnR2MaoCDlVhcy5BY2NvdW50LlYxYgZwcm90bzM", [file_google_protobuf_field_mask, file_uas_account_v1_account, file_uas_http_v1_http, file_uas_validate_v1_validate]);
 
 /**
  * Request of [AccountService.ListAccounts][].
@@ -316,6 +316,90 @@ export const ResumeAccountResponseSchema: GenMessage<ResumeAccountResponse> = /*
   messageDesc(file_uas_account_v1_account_service, 11);
 
 /**
+ * Request of [AccountService.CloseAccount][].
+ *
+ * @generated from message uas.account.v1.CloseAccountRequest
+ */
+export type CloseAccountRequest = Message<"uas.account.v1.CloseAccountRequest"> & {
+  /**
+   * The account to close.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message uas.account.v1.CloseAccountRequest.
+ * Use `create(CloseAccountRequestSchema)` to create a new message.
+ */
+export const CloseAccountRequestSchema: GenMessage<CloseAccountRequest> = /*@__PURE__*/
+  messageDesc(file_uas_account_v1_account_service, 12);
+
+/**
+ * Response of [AccountService.CloseAccount][].
+ *
+ * @generated from message uas.account.v1.CloseAccountResponse
+ */
+export type CloseAccountResponse = Message<"uas.account.v1.CloseAccountResponse"> & {
+  /**
+   * The account as it is now.
+   *
+   * @generated from field: uas.account.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+};
+
+/**
+ * Describes the message uas.account.v1.CloseAccountResponse.
+ * Use `create(CloseAccountResponseSchema)` to create a new message.
+ */
+export const CloseAccountResponseSchema: GenMessage<CloseAccountResponse> = /*@__PURE__*/
+  messageDesc(file_uas_account_v1_account_service, 13);
+
+/**
+ * Request of [AccountService.EraseAccount][].
+ *
+ * @generated from message uas.account.v1.EraseAccountRequest
+ */
+export type EraseAccountRequest = Message<"uas.account.v1.EraseAccountRequest"> & {
+  /**
+   * The closed account.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message uas.account.v1.EraseAccountRequest.
+ * Use `create(EraseAccountRequestSchema)` to create a new message.
+ */
+export const EraseAccountRequestSchema: GenMessage<EraseAccountRequest> = /*@__PURE__*/
+  messageDesc(file_uas_account_v1_account_service, 14);
+
+/**
+ * Response of [AccountService.EraseAccount][].
+ *
+ * @generated from message uas.account.v1.EraseAccountResponse
+ */
+export type EraseAccountResponse = Message<"uas.account.v1.EraseAccountResponse"> & {
+  /**
+   * The account as it is now.
+   *
+   * @generated from field: uas.account.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+};
+
+/**
+ * Describes the message uas.account.v1.EraseAccountResponse.
+ * Use `create(EraseAccountResponseSchema)` to create a new message.
+ */
+export const EraseAccountResponseSchema: GenMessage<EraseAccountResponse> = /*@__PURE__*/
+  messageDesc(file_uas_account_v1_account_service, 15);
+
+/**
  * Manages accounts. Every change is in force on every node within one second.
  *
  * @generated from service uas.account.v1.AccountService
@@ -375,8 +459,8 @@ export const AccountService: GenService<{
     output: typeof SuspendAccountResponseSchema;
   },
   /**
-   * Lets the keys of a suspended account make calls again. Resuming an active account changes
-   * nothing.
+   * Lets the keys of a suspended or closed account make calls again; keys that closing disabled stay
+   * disabled. Resuming an active account changes nothing. An erased account is refused.
    *
    * @generated from rpc uas.account.v1.AccountService.ResumeAccount
    */
@@ -384,6 +468,30 @@ export const AccountService: GenService<{
     methodKind: "unary";
     input: typeof ResumeAccountRequestSchema;
     output: typeof ResumeAccountResponseSchema;
+  },
+  /**
+   * Closes an account: disables its keys and refuses new calls; running ones finish. The balance
+   * stays until it is refunded or written off by `BillingService.AdjustBalance`. Closing a closed
+   * account changes nothing.
+   *
+   * @generated from rpc uas.account.v1.AccountService.CloseAccount
+   */
+  closeAccount: {
+    methodKind: "unary";
+    input: typeof CloseAccountRequestSchema;
+    output: typeof CloseAccountResponseSchema;
+  },
+  /**
+   * Deletes the personal data of a closed account, without return: names, addresses, users, keys'
+   * names, contents of calls and tasks, webhooks, and request ids. Charges, ledger entries and
+   * amounts stay. CONFLICT while it is not closed, or while calls or tasks run. Can be repeated.
+   *
+   * @generated from rpc uas.account.v1.AccountService.EraseAccount
+   */
+  eraseAccount: {
+    methodKind: "unary";
+    input: typeof EraseAccountRequestSchema;
+    output: typeof EraseAccountResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_uas_account_v1_account_service, 0);
