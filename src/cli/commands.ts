@@ -41,6 +41,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import("./schema.ts")).addSchemaCommand,
   },
   {
+    name: "import",
+    description: "write uas.yaml from the configuration of LiteLLM or new-api",
+    load: async () => (await import("./import.ts")).addImportCommands,
+  },
+  {
     name: "config",
     description: "show the configuration in force, its revisions and its secrets",
     load: async () => (await import("./config.ts")).addConfigCommands,

@@ -11,6 +11,10 @@ export const commandDocuments: readonly (readonly [commands: string, document: s
     "doctor",
     "`{ok, findings: [{check, result, text, remedy}]}`; `result` is `ok`, `skipped`, `warning` or `problem` (exit 1)",
   ],
+  [
+    "import litellm, import new-api",
+    "`{vendors, models, unpriced, variables, notes: [{place, text}], yaml}`",
+  ],
   ["account create", "`{accountId}`"],
   [
     "key create",

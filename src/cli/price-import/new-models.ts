@@ -1,11 +1,11 @@
 /** Writes the models of a vendor from a price list: routes, costs, and prices with a margin. */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import type { DatedPrice, VendorConfig } from "../../config/config.ts";
+import type { DatedPrice } from "../../config/config.ts";
 import { pricesWithMargin } from "./customer-prices.ts";
 import type { MarginPpm } from "./decimal.ts";
 import { readQuote } from "./quote.ts";
 import { type ModelFacts, PriceRefusal, type PriceSource } from "./source.ts";
-import { providerOf } from "./vendor-names.ts";
+import { type ListedVendor, providerOf } from "./vendor-names.ts";
 
 /** Options of {@link newModels}. */
 export interface NewModelsOptions {
@@ -54,7 +54,7 @@ export interface LeftOut {
  *
  * @throws PriceRefusal if the list does not have the vendor
  */
-export function newModels(vendor: VendorConfig, options: NewModelsOptions): NewModels {
+export function newModels(vendor: ListedVendor, options: NewModelsOptions): NewModels {
   const { source, marginPpm } = options;
   const { id } = providerOf(vendor, source.format);
   const names = undated(options.names ?? source.names(id));
@@ -121,7 +121,7 @@ function typeOf(name: string, { isText }: ModelFacts): ModelType | undefined {
  * A limit that no vendor refuses: every text model with a context of more than 128,000 tokens can
  * write 8,192, all others 4,096.
  */
-function outputLimit(
+export function outputLimit(
   { maxOutputTokens, contextTokens = 0 }: ModelFacts,
   given: number | undefined,
 ): number {

@@ -92,6 +92,9 @@ export const providerRows: readonly ProviderRow[] = [
   { host: "api.deepinfra.com", "models.dev": "deepinfra" },
 ];
 
+/** The members of a vendor that identify it in price lists. */
+export type ListedVendor = Pick<VendorConfig, "name" | "kind" | "baseUrl">;
+
 /** A vendor in a price list. */
 interface Provider {
   /** The list's name of it. */
@@ -108,7 +111,7 @@ interface Provider {
  *
  * @throws PriceRefusal if the list does not have it, or if host and kind leave it open
  */
-export function providerOf(vendor: VendorConfig, format: SourceFormat): Provider {
+export function providerOf(vendor: ListedVendor, format: SourceFormat): Provider {
   const host = URL.parse(vendor.baseUrl)?.hostname ?? "";
   const known = providerRows.find((row) => isHost(row, host));
   const id = (known ?? providerRows.find(({ kind }) => kind === vendor.kind))?.[format];
