@@ -128,12 +128,13 @@ function Head({
             <ShieldCheck aria-hidden="true" />
             {layout.audit}
           </Link>
-          {state === AccountState.SUSPENDED ? (
+          {(state === AccountState.SUSPENDED || state === AccountState.CLOSED) && (
             <Button isBusy={resume.isPending} onClick={() => resume.mutate({ accountId })}>
               <CircleCheck aria-hidden="true" />
               {text.resume}
             </Button>
-          ) : (
+          )}
+          {state === AccountState.ACTIVE && (
             <Button onClick={() => onOpen("suspend")}>
               <Ban aria-hidden="true" />
               {text.suspend}

@@ -30,14 +30,13 @@ export function userName({ name, email, maskedPhone, userId }: User): string {
   return name || email || maskedPhone || userId.slice(-4);
 }
 
-/** Whether an account is active or suspended. */
+/** The state of an account. */
 export function AccountBadge({ account: { state } }: { account: Account }) {
   const { accounts: text } = useText();
-  return state === AccountState.SUSPENDED ? (
-    <Badge tone="bad">{text.suspended}</Badge>
-  ) : (
-    <Badge tone="good">{text.active}</Badge>
-  );
+  if (state === AccountState.ACTIVE) return <Badge tone="good">{text.active}</Badge>;
+  if (state === AccountState.CLOSED) return <Badge tone="neutral">{text.closed}</Badge>;
+  if (state === AccountState.ERASED) return <Badge tone="neutral">{text.erased}</Badge>;
+  return <Badge tone="bad">{text.suspended}</Badge>;
 }
 
 /** Narrows a list of all accounts to one: a field for its id, or the account that was chosen. */

@@ -76,6 +76,8 @@ export const accounts = {
   anyState: "All",
   active: "Active",
   suspended: "Suspended",
+  closed: "Closed",
+  erased: "Erased",
   state: "Status",
   name: "Name",
   available: "Available",

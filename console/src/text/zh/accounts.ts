@@ -76,6 +76,8 @@ export const accounts: Texts["accounts"] = {
   anyState: "全部",
   active: "正常",
   suspended: "已停用",
+  closed: "已关闭",
+  erased: "已清除",
   state: "状态",
   name: "名称",
   available: "可用余额",
