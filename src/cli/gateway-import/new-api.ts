@@ -17,6 +17,7 @@ export function readNewApi(text: string, name: string): ImportSource {
     throw new CliError(`${name}:1: no channels: ${expected} (docs/migrate-from.md)`);
   }
   const reading = new Reading(optionsOf(root));
+  reading.noteMissing(countOf(objectAt(root, "data")["total"]) ?? 0, channels.length);
   const deployments = channels.flatMap((channel, index) => reading.deployments(channel, index));
   return {
     deployments,
@@ -102,6 +103,13 @@ class Reading {
       const vendorModel = mapped(model, mapping);
       return { ...share, model, vendorModel, ...(price !== undefined && { price }) };
     });
+  }
+
+  /** Notes that an answer of the admin API is one page of several. */
+  noteMissing(total: number, count: number): void {
+    if (total <= count) return;
+    const text = `has ${count} of ${total} channels: put those of all pages (p=2, …) into one array`;
+    this.#note("data", text);
   }
 
   /** Groups whose ratio is not 1, as markups. */

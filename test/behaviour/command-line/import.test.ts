@@ -38,6 +38,7 @@ general_settings: { master_key: sk-three }
 const channels = {
   success: true,
   data: {
+    total: 9,
     items: [
       {
         id: 1,
@@ -153,6 +154,7 @@ describe("import", () => {
     });
     expect(err).toContain("channels[2] (id 3): this gateway has no kind for channel type 33");
     expect(err).toContain("channels[3] (id 4): is disabled");
+    expect(err).toContain("data: has 4 of 9 channels");
   });
 
   it("what import writes passes check once its variables are set", async () => {
