@@ -134,6 +134,16 @@ it("an erased account leaves no personal data in any table, keeps its money, and
     ),
   ];
   const kept = await money();
+  const holdId = newId();
+  await sql.query(
+    `insert into open_hold (id, account_id, amount, node_id, expires_at)
+       select $1, $2, 0, id, now() + interval '1 hour' from node limit 1`,
+    [holdId, accountId],
+  );
+  await expect(accounts.eraseAccount({ accountId })).rejects.toMatchObject({
+    message: expect.stringContaining("still has 1 running calls and 0 unfinished tasks") as string,
+  });
+  await sql.query("delete from open_hold where id = $1", [holdId]);
   for (let time = 0; time < 2; time++) {
     const erased = await accounts.eraseAccount({ accountId });
     expect(erased.account?.state).toBe(AccountState.ERASED);
