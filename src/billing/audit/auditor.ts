@@ -257,12 +257,14 @@ async function settledNumber(client: Queryable): Promise<string | undefined> {
     "select case when is_called then last_value else 0 end as seq from ledger_entry_seq",
   );
   const { rows: ends } = await client.query<{ end: string }>(
-    'select pg_snapshot_xmax(pg_current_snapshot())::text as "end"',
+    // An id of our own is above those of all running transactions. The upper end of a snapshot is
+    // not: it is that of the newest transaction that has ended.
+    'select pg_current_xact_id()::text as "end"',
   );
   const endMs = performance.now() + settleMaxMs;
   for (;;) {
     const { rows } = await client.query<{ ended: boolean }>(
-      "select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as ended",
+      "select pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8 as ended",
       [ends[0]?.end],
     );
     if (rows[0]?.ended) return numbers[0]?.seq;

@@ -88,6 +88,20 @@ describe("the hourly audit (R-MON-14)", () => {
     expect(await auditor.run()).toMatchObject({ breaches: [], checkpoint: { sums: { 1: "225" } } });
   });
 
+  test("misses no entry of a transaction that is the newest and still runs", async () => {
+    const account = await billing.account(100n);
+    const client = await billing.pool.connect();
+    await client.query("begin");
+    const text = "select verdict from ledger_book($1, 1::smallint, $2, 50, 'newest', null, null)";
+    await client.query(text, [account, newId()]);
+    // The audit waits for it for some seconds, then leaves its entry to the next audit.
+    expect(await auditor.run()).toMatchObject({ breaches: [] });
+    await client.query("commit");
+    client.release();
+    expect(await auditor.run()).toMatchObject({ breaches: [], checkpoint: { sums: { 1: "150" } } });
+    expect(await auditor.runFull()).toMatchObject({ breaches: [] });
+  });
+
   test("divides no transaction: a step that ends at any number covers all of its sides", async () => {
     const account = await billing.account(1_000n);
     const id = await call(account, { ageMs: twoHoursMs });
