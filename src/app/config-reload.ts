@@ -66,7 +66,7 @@ export class ConfigReload {
     this.#show();
     metrics.gauge("uas_config_load_time_seconds", () => this.#loadMs / 1000);
     metrics.gauge("uas_config_load_failed", () => (this.#problem === undefined ? 0 : 1));
-    metrics.gauge("uas_config_file_differs", () => (this.status.isFileDifferent ? 1 : 0));
+    metrics.gauge("uas_config_file_differs", () => (this.#isEdited() ? 1 : 0));
   }
 
   /** Follows the changes of other processes. Resolves when it listens, or the first try failed. */
@@ -102,6 +102,12 @@ export class ConfigReload {
       problem: this.#problem,
       isFileDifferent: loader.isFileDifferent(config.hash),
     };
+  }
+
+  /** Whether the file waits to be loaded. It is not to be loaded while a revision is in force. */
+  #isEdited(): boolean {
+    const { config, isFileDifferent } = this.status;
+    return config.revision === undefined && isFileDifferent;
   }
 
   /**

@@ -57,7 +57,7 @@ export const gauges = {
     aggregator: "max",
   },
   uas_config_file_differs: {
-    help: "1 if the configuration file has another content than the configuration in force.",
+    help: "1 if the configuration file was edited and not loaded. 0 while a revision is in force.",
     aggregator: "max",
   },
   uas_calls_running: { help: "Running calls." },

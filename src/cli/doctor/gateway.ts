@@ -59,8 +59,14 @@ function processFindings(processes: readonly ProcessFacts[]): readonly Finding[]
   ];
 }
 
-function fileFindings(config: { readonly fileDiffers: boolean } | undefined): readonly Finding[] {
-  if (config?.fileDiffers !== true) return [];
+interface FileFacts {
+  readonly fileDiffers: boolean;
+  readonly revision: bigint;
+}
+
+/** While a revision is in force, the file is not, whatever it contains. */
+function fileFindings(config: FileFacts | undefined): readonly Finding[] {
+  if (config?.fileDiffers !== true || config.revision > 0n) return [];
   const { warning } = findings("processes");
   return [warning("the configuration file differs from what is in force", "run `uas reload`")];
 }

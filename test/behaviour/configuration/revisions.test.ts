@@ -65,6 +65,13 @@ it("an applied document is in force in all processes, with its differences and a
   expect(processes.map(({ configSource }) => configSource)).toEqual(Array(3).fill("revision 1"));
 });
 
+it("a file that a revision replaces does not count as edited and not loaded", async () => {
+  const { config } = clientOf(gateways[0]);
+  expect((await config.getConfig({})).config).toMatchObject({ revision: 1n, fileDiffers: true });
+  const metrics = await fetch(`${gateways[0]?.internalUrl}/metrics`);
+  expect(await metrics.text()).toMatch(/^uas_config_file_differs 0$/m);
+});
+
 it("a faulty document is refused with line and path, and changes nothing", async () => {
   const { config } = clientOf(gateways[0]);
   const faulty = (await document()).replace("type: TEXT", "type: TXT");
