@@ -72,7 +72,7 @@ describe("a broken rule is refused with its field and what to do", () => {
     const language = problemOf(sendSignInCode, { phone: "1", language: "fr" });
     expect(language).toEqual(["language", "language must be one of en, zh"]);
     const state = problemOf(listAccounts, { state: 9 as never });
-    expect(state).toEqual(["state", "state must be one of ACTIVE, SUSPENDED"]);
+    expect(state).toEqual(["state", "state must be one of ACTIVE, SUSPENDED, CLOSED, ERASED"]);
   });
 
   test("an invalid number, amount or moment is refused with its field and what to do", () => {
@@ -119,7 +119,7 @@ describe("a broken rule is refused with its field and what to do", () => {
 
   test("an update mask that names nothing, or what cannot be changed, is refused with what to do", () => {
     const members =
-      "name, discount_bp, low_balance_threshold, budgets, alert_url, alert_emails, rate_limits, limit_wait";
+      "name, discount_bp, price_list, low_balance_threshold, budgets, alert_url, alert_emails, rate_limits, limit_wait";
     const none = problemOf(updateAccount, { account: { accountId: uuid } });
     const required = `update_mask is required: list the fields to change: ${members}`;
     expect(none).toEqual(["update_mask", required]);
