@@ -43,11 +43,18 @@ test.skipIf(!has("nginx") || !has("openssl"))("nginx accepts its file", () => {
   const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
   const subject = ["-subj", "/CN=ai.example.com", "-nodes", "-newkey", "rsa:2048"];
   run("openssl", "req", "-x509", ...subject, "-keyout", key, "-out", certificate);
+  // Other users than root may neither listen on port 443 nor write to the folders of Debian.
   const site = read("proxy/nginx.conf")
+    .replace("listen 443 ssl", `listen unix:${folder}/nginx.sock ssl`)
     .replace(/\/etc\/\S+fullchain.pem/, certificate)
     .replace(/\/etc\/\S+privkey.pem/, key);
   const head = `pid ${folder}/nginx.pid; error_log stderr; events {}\n`;
-  const file = written("nginx.conf", `${head}http { include ${written("site.conf", site)}; }`);
+  const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  );
+  const own = `access_log off; ${paths.join(" ")}`;
+  const siteFile = written("site.conf", site);
+  const file = written("nginx.conf", `${head}http { ${own} include ${siteFile}; }`);
   run("nginx", "-t", "-q", "-e", "stderr", "-p", folder, "-c", file);
 });
 
