@@ -59,10 +59,10 @@ describe("suspending", () => {
     }
     for (const id of ["", "x", unknownId]) {
       const calls = [
-        rooms.accounts.suspendAccount({ accountId: id, reason: "r" }),
-        rooms.accounts.resumeAccount({ accountId: id }),
+        () => rooms.accounts.suspendAccount({ accountId: id, reason: "r" }),
+        () => rooms.accounts.resumeAccount({ accountId: id }),
       ];
-      for (const call of calls) expect(await codeOf(call)).toBe(ErrorCode.NOT_FOUND);
+      for (const call of calls) expect(await codeOf(call())).toBe(ErrorCode.NOT_FOUND);
     }
     const { account } = await rooms.accounts.getAccount({ accountId });
     expect(account?.state).toBe(AccountState.ACTIVE);
