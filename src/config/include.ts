@@ -30,7 +30,7 @@ export function readIncluded(main: {
   readonly folder: string;
 }): readonly IncludedFile[] {
   if (!/^include\s*:/m.test(main.content)) return [];
-  const document = parseDocument(main.content, { prettyErrors: false });
+  const document = parseDocument(main.content, { prettyErrors: false, uniqueKeys: false });
   const names = isMap(document.contents) ? document.get("include", true) : undefined;
   if (document.errors.length > 0 || !isSeq(names)) return [];
   return names.items.map((item) => {
@@ -70,7 +70,7 @@ export function mergeIncluded(content: string, files: readonly IncludedFile[]): 
 
 /** Parses YAML whose numbers are written as they were read: a price is no binary number. */
 function parseExact(text: string): Document {
-  const document = parseDocument(text, { prettyErrors: false }) as Document;
+  const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false }) as Document;
   visit(document, {
     Scalar(_key, node) {
       if (typeof node.value !== "number" || String(node.value) === node.source) return undefined;

@@ -235,6 +235,8 @@ function createUserManagement(
 
     async deleteUser({ userId }, { values }) {
       const also = noted(values, "user.delete");
+      const { role } = await findUser(room, userId);
+      if (role === UserRole.OPERATOR) refuseServices(values);
       if (!isUuid(userId) || !(await users.remove(userId, also))) throw noSuchUser();
       return {};
     },
@@ -252,14 +254,15 @@ function createUserManagement(
 }
 
 /**
- * Keeps service credentials from signing in as an operator, who has every permission.
+ * Keeps service credentials from signing in as an operator, who has every permission, and from
+ * deleting operators.
  *
  * @throws GatewayError ACCESS_DENIED
  */
 function refuseServices(values: ContextValues): void {
   const caller = values.get(callerKey);
   if (caller?.kind !== "operator" || caller.permissions === undefined) return;
-  const text = "Access denied: a service credential cannot create or sign in operators";
+  const text = "Access denied: a service credential cannot create, delete or sign in operators";
   throw new GatewayError(ErrorCode.ACCESS_DENIED, text);
 }
 

@@ -303,8 +303,11 @@ const setSecretSql = `insert into config_secret (name, sealed, author) values ($
 /** The name of a document in messages that have no name for it. */
 const draft = "document";
 
+/** The most problems of an answer: a person repairs the first ones first. */
+const problemsMax = 200;
+
 function withoutSource(lines: readonly string[]): string[] {
-  return lines.map((line) => line.replace(`${draft}:`, ""));
+  return lines.slice(0, problemsMax).map((line) => line.replace(`${draft}:`, ""));
 }
 
 /** With those that depend on the time: of prices below the cost of a route. */

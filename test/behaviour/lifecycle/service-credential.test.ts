@@ -61,7 +61,7 @@ it("a service credential cannot become an operator", async () => {
   const user = await call(secret, `${users}/CreateUser`, { request });
   for (const { status, body } of [link, user]) {
     expect(status).toBe(403);
-    expect(body).toContain("cannot create or sign in operators");
+    expect(body).toContain("cannot create, delete or sign in operators");
   }
 });
 

@@ -32,6 +32,12 @@ it("aliases of aliases do not multiply what is read", () => {
   expect(problems[29]).toMatch(/^uas\.yaml:33:1 /);
 });
 
+it("the largest file of nothing but keys is read, and a key that is given twice is found in it", () => {
+  const keys = Array.from({ length: 80_000 }, (_, index) => `a${index}: 1\n`);
+  const problems = problemsOf(`${head}models: {}\n${keys.join("")}a7: 2\n`);
+  expect(problems).toContain("uas.yaml:80004:1 this key is given twice; keep one");
+});
+
 it("an alias inside its own anchor is a problem, not an endless loop", () => {
   expect(problemsOf(`${head}models: &m { m: *m }\n`)).not.toEqual([]);
 });
