@@ -39,6 +39,12 @@ export interface OperatorAlerts extends AlertSending {
   test(): Promise<readonly OperatorDelivery[]>;
 }
 
+/**
+ * The repeat without addresses to send to: 100 years, because PostgreSQL has no later timestamp for
+ * the largest number.
+ */
+export const neverMs = 100 * 365 * 24 * 3_600_000;
+
 /** Creates the alerts of operators. */
 export function createOperatorAlerts(options: OperatorAlertsOptions): OperatorAlerts {
   const { config, metrics, log, conditions, database } = options;
@@ -55,7 +61,7 @@ export function createOperatorAlerts(options: OperatorAlertsOptions): OperatorAl
     conditions,
     outageMs: () => database.outage.sinceMs,
     send: (message) => channels.post(message),
-    repeatMs: () => config.alerts?.repeat ?? Number.MAX_SAFE_INTEGER,
+    repeatMs: () => config.alerts?.repeat ?? neverMs,
     warn,
   });
   return {

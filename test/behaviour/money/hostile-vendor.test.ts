@@ -318,8 +318,9 @@ describe.each(ways)(
           const id = newRequestId();
           const reply = await ask(caller, { key, model, stream }, id);
           const text = await reply.text();
-          await fixture.gateway.call(id);
-          if (reply.status !== 200) expect(reply.status).toBe(402);
+          // Of many calls that were refused, some share a record.
+          if (reply.status === 200) await fixture.gateway.call(id);
+          else expect(reply.status).toBe(402);
           return reply.status === 200 ? text : "";
         }),
       );

@@ -1,4 +1,5 @@
 /** Alerts of operators: who sends them, when, and what arrives. */
+import { neverMs } from "../../../src/alert/module.ts";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -44,6 +45,18 @@ function createProcess(sent: OperatorMessage[], repeatMs = 3_600_000) {
 
 const age = (column: string) =>
   pool.query(`update operator_alert set ${column} = ${column} - interval '2 h'`);
+
+test("without addresses to send to, what begins is stored all the same, and repeated never", async () => {
+  const sent: OperatorMessage[] = [];
+  const { state, look } = createProcess(sent, neverMs);
+  await look();
+  await age("sent_time");
+  await look();
+  state.conditions = [];
+  await pool.query("update operator_alert set seen_time = seen_time - interval '1 h'");
+  await look();
+  expect(sent.map(({ event }) => event)).toEqual(["begun", "ended"]);
+});
 
 test("of several processes one sends: once when it begins, in intervals, and once when it ends", async () => {
   const sent: OperatorMessage[] = [];
