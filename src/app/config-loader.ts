@@ -3,7 +3,13 @@
  */
 import { dirname, resolve } from "node:path";
 import type { Config, Settings } from "../config/config.ts";
-import { hashOf, loadConfig, loadWithCommands, readSource } from "../config/load.ts";
+import {
+  hashOf,
+  loadConfig,
+  loadWithCommands,
+  readSource,
+  type StoredDocument,
+} from "../config/load.ts";
 import { secretFiles } from "../config/references.ts";
 import { ConfigError } from "../config/problems.ts";
 import type { Queryable } from "../db/pool/queryable.ts";
@@ -95,45 +101,34 @@ async function requirePriceLists(
 
 /** Creates the loader of a process. */
 export function createConfigLoader(options: LoaderOptions): ConfigLoader {
-  const { pool, masterKey, readConfig, unresolved } = options;
+  const { pool, masterKey, readConfig } = options;
   const surroundings = { env: process.env, cwd: process.cwd() };
+  const checked = async (config: Config): Promise<Config> => {
+    await requirePriceLists(pool, config);
+    return config;
+  };
+  const readStored = async (
+    document: StoredDocument,
+    unresolved?: LoaderOptions["unresolved"],
+  ): Promise<Config> => {
+    const secrets = await readSecrets(pool, masterKey);
+    const stored = { ...document, isStored: true };
+    const kinds = servedKinds;
+    return checked(loadConfig({ ...surroundings, document: stored, kinds, secrets, unresolved }));
+  };
   return {
     async load() {
       const newest = await newestRevision(pool);
-      const secrets = await readSecrets(pool, masterKey);
       const etag = etagOf(newest);
       if (newest === undefined || newest.document === null) {
-        const config = await readConfig(secrets);
-        await requirePriceLists(pool, config);
-        return { config, etag };
+        const secrets = await readSecrets(pool, masterKey);
+        return { config: await checked(await readConfig(secrets)), etag };
       }
-      const { number, document: content } = newest;
-      const document = {
-        source: `revision ${number}`,
-        content,
-        revision: number,
-        isStored: true,
-      };
-      const config = loadConfig({
-        ...surroundings,
-        document,
-        kinds: servedKinds,
-        secrets,
-        unresolved,
-      });
-      await requirePriceLists(pool, config);
-      return { config, etag };
+      const { number: revision, document: content } = newest;
+      const document = { source: `revision ${revision}`, content, revision };
+      return { config: await readStored(document, options.unresolved), etag };
     },
-    async parse(content, source) {
-      const config = loadConfig({
-        ...surroundings,
-        document: { source, content, isStored: true },
-        kinds: servedKinds,
-        secrets: await readSecrets(pool, masterKey),
-      });
-      await requirePriceLists(pool, config);
-      return config;
-    },
+    parse: (content, source) => readStored({ source, content }),
     secretFiles: (document) => {
       const folder = dirname(resolve(process.env["UAS_CONFIG"] ?? "uas.yaml"));
       return secretFiles(document, { env: process.env, folder });
